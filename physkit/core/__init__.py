@@ -86,11 +86,9 @@ from ._module import (
     build_unchecked as build_unchecked,
     call_user_function as call_user_function,
     cast_floats as cast_floats,
-    concrete_value as concrete_value,
     data as data,
     float_dtype as float_dtype,
     is_abstract as is_abstract,
-    is_concrete as is_concrete,
     param as param,
     replace_fields as replace_fields,
     static as static,
@@ -115,6 +113,13 @@ from ._types import (
     PyTree as PyTree,
     Rate as Rate,
     State as State,
+)
+from .calls._concrete import (
+    as_device_array as as_device_array,
+    concrete_value as concrete_value,
+    evaluate_now as evaluate_now,
+    is_concrete as is_concrete,
+    is_tracing as is_tracing,
 )
 from .calls._conversions import (
     Count as Count,

@@ -17,6 +17,7 @@ from jax.typing import DTypeLike
 
 from ._errors import DeclarationError, ParameterError
 from ._types import PyTree
+from .calls._concrete import as_device_array, is_concrete
 from .calls._explain import (
     describe,
     explain_arguments,
@@ -252,7 +253,8 @@ def as_parameter(value: Any) -> Any:
     try:
         if not isinstance(value, jax.Array) and is_concrete(value):
             require_in_range(np.asarray(value), jnp.result_type(float), "a parameter")
-        array = jnp.asarray(value)
+        is_plain = not isinstance(value, jax.Array) and is_concrete(value)
+        array = as_device_array(value) if is_plain else jnp.asarray(value)
     except ParameterError:
         raise
     except (TypeError, ValueError) as error:
@@ -262,16 +264,17 @@ def as_parameter(value: Any) -> Any:
     # Naming the dtype drops JAX's weak type, for which a program would be compiled anew.
     if not hasattr(value, "dtype") and jnp.issubdtype(array.dtype, jnp.complexfloating):
         # Python's complex numbers: of the precision of the default float.
-        return jnp.asarray(value, np.result_type(jnp.zeros(()).dtype, np.complex64))
-    is_floating = jnp.issubdtype(array.dtype, jnp.inexact) and hasattr(value, "dtype")
-    return jnp.asarray(value, dtype=array.dtype if is_floating else float)
+        dtype = np.result_type(jnp.result_type(float), np.complex64)
+    else:
+        is_floating = jnp.issubdtype(array.dtype, jnp.inexact) and hasattr(value, "dtype")
+        dtype = array.dtype if is_floating else jnp.result_type(float)
+    return as_device_array(value, dtype) if is_plain else jnp.asarray(value, dtype=dtype)
 
 
 def _as_data(value: Any) -> Any:
     """Numbers and NumPy arrays as JAX arrays of their dtype; everything else as it is."""
     is_number = isinstance(value, bool | int | float | complex | np.ndarray | np.generic)
-    # Naming the dtype drops JAX's weak type, for which a program would be compiled anew.
-    return jnp.asarray(value, jnp.asarray(value).dtype) if is_number else value
+    return as_device_array(value) if is_number else value
 
 
 def _default(default: Any) -> dict[str, Any]:
@@ -287,9 +290,20 @@ def cast_floats(tree: PyTree, dtype: DTypeLike) -> PyTree:
         is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
         # complex64 beside float32 or less, complex128 beside float64.
         target = np.result_type(dtype, np.complex64) if is_complex else jnp.dtype(dtype)
-        return leaf if leaf.dtype == target else leaf.astype(target)
+        return leaf if leaf.dtype == target else _cast(leaf, target)
 
     return jax.tree.map(cast, tree)
+
+
+_SMALL = 2**16  # numbers of an array that is cast on the host
+
+
+def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
+    is_here = isinstance(leaf, jax.Array) and is_concrete(leaf) and leaf.is_fully_addressable
+    if is_here and leaf.size <= _SMALL:
+        # A program for each shape of a parameter would make every first start slower.
+        return jax.device_put(as_device_array(leaf, dtype), leaf.sharding)
+    return leaf.astype(dtype)
 
 
 def float_dtype(tree: PyTree) -> jnp.dtype:
@@ -362,14 +376,3 @@ def call_user_function(
         pass  # some compiled functions have no signature
     with explain_traced_values(what):
         return function(*arguments)
-
-
-def concrete_value(x: Any) -> np.ndarray | None:
-    """The numbers in `x`; None where `x` is a tracer or None."""
-    return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)
-
-
-def is_concrete(tree: Any) -> bool:
-    """Whether no leaf of `tree` is a tracer, so that the host can read every number."""
-    # Not through `concrete_value`: random keys have no NumPy array, and nothing needs to be copied.
-    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))

@@ -48,6 +48,29 @@ class AbstractTerm(Module):
         """A term with results of the same shapes, as cheap to trace as possible; its numbers are not used."""
         return self
 
+    def for_start(self, state: State, least: int = 0) -> "AbstractTerm":
+        """This term for a start from `state`, whose numbers only the host sees: `init` itself is traced.
+
+        What a trace hides is checked and chosen here: whether numbers belong together, capacities of caches.
+        For the term alone: callers ask the terms inside of it themselves.
+
+        - `least`: at least this capacity for every cache whose capacity is chosen here.
+        """
+        del state, least
+        return self
+
+    def fit_cache(self, cache: Cache) -> Cache:
+        """The cache that `init` made, with the capacity that it has turned out to need (host only)."""
+        return cache
+
+    def mark_current(self, cache: Cache, state: State) -> Cache:
+        """`cache`, which the term has just brought up to date for `state`, knowing it: not to be done again.
+
+        For this very object `state` only, within one trace; for any other the cache works as before.
+        """
+        del state
+        return cache
+
     def require_reversible(self, state: State) -> None:
         """Check that the term's value is the same in the forward and the backward pass.
 

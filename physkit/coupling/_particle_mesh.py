@@ -125,6 +125,12 @@ class ParticleMesh(AbstractForce):
     def needs_halo(self) -> bool:
         return False  # particles act through the mesh, which has ghosts of its own
 
+    def for_start(self, state: State, least: int = 0) -> "ParticleMesh":
+        del least
+        for name in self.components:
+            self._check(get_component(state, name))
+        return self
+
     def init(self, state: State) -> None:
         parts = [get_component(state, name) for name in self.components]
         for particles in parts:

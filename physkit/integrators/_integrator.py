@@ -125,6 +125,11 @@ class AbstractIntegrator(Module):
         """
         return not holds_same_arrays(before, after)
 
+    @property
+    def keeps_caches_current(self) -> bool:
+        """Whether `init` and `step` leave the caches of all terms up to date for the state that they leave."""
+        return False
+
     def terms(self, aux: Aux) -> TermsWithCaches:
         """The terms that this integrator holds, each with its current cache.
 

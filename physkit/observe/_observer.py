@@ -17,6 +17,7 @@ from physkit.core import (
     Module,
     ObserverError,
     PyTree,
+    State,
     StorageKind,
     all_finite,
     as_count,
@@ -47,6 +48,10 @@ class AbstractObserver(Module):
         Mistakes that shapes and names show are raised here, once, when the run begins.
         """
         del snapshot
+
+    def check_start(self, state: State) -> None:
+        """Check what only numbers show; called on the host, where a run begins, with the state of step 0."""
+        del state
 
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot, observer_state: PyTree) -> tuple[Frame, PyTree]:

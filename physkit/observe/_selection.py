@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Cache, ComponentError, ObserverError, get_component
+from physkit.core import Cache, ComponentError, ObserverError, State, get_component
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
@@ -15,7 +15,10 @@ def select_particle_components(snapshot: Snapshot, component: str | None) -> tup
 
     **Errors:** `ComponentError` when there is none, or `component` is something else.
     """
-    state = snapshot.state
+    return _particle_components(snapshot.state, component)
+
+
+def _particle_components(state: State, component: str | None) -> tuple[Particles, ...]:
     candidates = (
         tuple(state.values())
         if component is None and isinstance(state, dict)
@@ -34,10 +37,15 @@ def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
 
     **Errors:** `ComponentError` when `component` is None and there are several.
     """
-    found = select_particle_components(snapshot, component)
+    return particles_in(snapshot.state, component)
+
+
+def particles_in(state: State, component: str | None) -> Particles:
+    """As `select_particles`, of a state alone."""
+    found = _particle_components(state, component)
     if len(found) > 1:
         raise ComponentError(
-            f"the state has several particle components; say component=… (one of {sorted(snapshot.state)})"
+            f"the state has several particle components; say component=… (one of {sorted(state)})"
         )
     return found[0]
 

@@ -14,6 +14,7 @@ from physkit.core import (
     PyTree,
     State,
     replace_fields,
+    static,
 )
 from physkit.integrators import AbstractIntegrator
 
@@ -27,6 +28,7 @@ class Snapshot(Module):
     - `clock`: step, time and step size.
     - `aux`: what the integrator carries: the caches of its terms, as of this instant.
     - `plan`: constants that the integrator has prepared for the run.
+    - `is_current`: whether the caches are up to date for this very state, so that no quantity need see to it.
     """
 
     clock: Clock
@@ -34,6 +36,7 @@ class Snapshot(Module):
     aux: Aux
     plan: Plan
     integrator: AbstractIntegrator
+    is_current: bool = static(default=False)
 
     @property
     def t(self) -> Float[Array, ""]:
@@ -42,7 +45,10 @@ class Snapshot(Module):
 
     def terms(self) -> tuple[tuple[AbstractTerm, Cache], ...]:
         """The running terms, each with its current cache."""
-        return self.integrator.terms(self.aux)
+        terms = self.integrator.terms(self.aux)
+        if not self.is_current:
+            return terms
+        return tuple((term, term.mark_current(cache, self.state)) for term, cache in terms)
 
     @property
     def conserves_momentum(self) -> bool:

@@ -13,9 +13,11 @@ from physkit.core import (
     Module,
     ParameterError,
     ShapeError,
+    as_device_array,
     concrete_value,
     describe,
     is_concrete,
+    is_tracing,
     note_precision,
     require_in_range,
 )
@@ -38,7 +40,8 @@ def as_numbers(value: Numbers, name: str) -> Array:
     if value is None or isinstance(value, str | Module):
         raise ParameterError(f"{name} must be numbers; got {describe(value)}")
     try:
-        array = jnp.asarray(value)
+        is_plain = not isinstance(value, jax.Array) and is_concrete(value)
+        array = as_device_array(value) if is_plain else jnp.asarray(value)
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"{name} must be numbers, in rows of equal length; got {describe(value)}"
@@ -53,10 +56,14 @@ def as_argument(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: 
     numbers = as_numbers(value, name)
     if not isinstance(value, jax.Array) and is_concrete(value):
         require_in_range(np.asarray(value), dtype, name)
-    array = numbers.astype(dtype)
-    if array.ndim and array.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape} like the positions; got {array.shape}")
-    return jnp.broadcast_to(array, shape)
+    if numbers.ndim and numbers.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape} like the positions; got {numbers.shape}")
+    has_form = numbers.shape == shape and numbers.dtype == jnp.result_type(dtype)
+    if has_form and not numbers.weak_type:
+        return numbers
+    if is_concrete(numbers) and numbers.is_fully_addressable and not is_tracing():
+        return as_device_array(np.broadcast_to(np.asarray(numbers, dtype), shape))
+    return jnp.broadcast_to(numbers.astype(dtype), shape)
 
 
 def as_integers(value: Numbers, n: int, name: str) -> Int[Array, " n"]:

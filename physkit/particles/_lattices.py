@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from physkit.core import (
     ParameterError,
@@ -174,21 +175,37 @@ def _fill(
     counts = _cells_per_axis(cells, d)
     if (spacing is None) == (density is None):
         raise ParameterError("give either spacing=… or density=…, and not both")
-    edges = jnp.stack([as_parameter(edge) for edge in edges])
-    if spacing is None:
-        # A cell of volume spacing^d · Π edges holds one basis.
-        _check_positive(density, "density")
-        number = as_parameter(density)
-        scale = (len(basis) / (number * jnp.prod(edges).astype(number.dtype))) ** (1 / d)
-    else:
-        _check_positive(spacing, "spacing")
-        scale = as_parameter(spacing)
-    edges = scale * edges.astype(scale.dtype)
+    _check_positive(*((density, "density") if spacing is None else (spacing, "spacing")))
+    numbers = [None if x is None else as_parameter(x) for x in (spacing, density)]
     # (cells, 1, d) + (sites per cell, d): in units of edges, as constants; only `edges` is differentiable.
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1)
     sites = (corners.reshape(-1, 1, d) + basis).reshape(-1, d)
-    lengths = jnp.asarray(counts, scale.dtype) * edges
-    return jnp.asarray(sites, scale.dtype) * edges[None, :], Box(lengths)
+    all_edges = [as_parameter(edge) for edge in edges]
+    position, lengths = _scaled(sites, len(basis), np.array(counts), all_edges, *numbers)
+    return position, Box(lengths)
+
+
+@eqx.filter_jit
+def _scaled(
+    sites: Float[Array, "n d"],
+    num_basis: int,
+    counts: Int[Array, " d"],
+    edges: list[Array],
+    spacing: Float[Array, ""] | None,
+    density: Float[Array, ""] | None,
+) -> tuple[Float[Array, "n d"], Float[Array, " d"]]:
+    """Positions of sites in units of edges, and the lengths of the box that `counts` cells fill."""
+    # One program: operation by operation each of them would be compiled by itself.
+    cell = jnp.stack(edges)
+    if density is None:
+        assert spacing is not None
+        scale = spacing
+    else:
+        # A cell of volume spacing^d · Π edges holds one basis.
+        volume = density * jnp.prod(cell).astype(density.dtype)
+        scale = (num_basis / volume) ** (1 / len(edges))
+    cell = scale * cell.astype(scale.dtype)
+    return sites.astype(scale.dtype) * cell[None, :], counts.astype(scale.dtype) * cell
 
 
 def _cells_per_axis(cells: int | Sequence[int], d: int) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     ShapeError,
+    cast_floats,
     data,
     replace_fields,
     replicate,
@@ -104,8 +105,8 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         n, dtype = position.shape[0], position.dtype
         space = Free() if space is None else space
         space.periodic_axes(position.shape[1])  # raises for a space of another dimension
-        self.space = jax.tree.map(lambda x: jnp.asarray(x, dtype), space)
-        velocity = jnp.zeros_like(position) if velocity is None else velocity
+        self.space = cast_floats(space, dtype)
+        velocity = 0.0 if velocity is None else velocity
         self.position = position
         self.velocity = as_argument(velocity, position.shape, dtype, "velocity")
         self.mass = as_argument(mass, (n,), dtype, "mass")
@@ -113,8 +114,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         self.species = None if species is None else as_integers(species, n, "species")
         self.id = jnp.arange(n, dtype=jnp.int32) if id is None else as_integers(id, n, "id")
         self.frozen = None if frozen is None else as_argument(frozen, (n,), bool, "frozen")
-        image = jnp.zeros(position.shape, jnp.int32) if image is None else image
-        self.image = as_argument(image, position.shape, jnp.int32, "image")
+        self.image = as_argument(0 if image is None else image, position.shape, jnp.int32, "image")
         self.fixed_point, self.ownership = None, None
         check_numbers(self.mass, self.id, self.species)
 

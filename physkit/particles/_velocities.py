@@ -1,15 +1,18 @@
 """Momentum, kinetic energy, temperature and degrees of freedom; the only place where these are counted."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
+    Key,
     KeyLike,
     ParameterError,
     ShapeError,
     as_key,
+    as_parameter,
     concrete_value,
     explain_call,
     safe_divide,
@@ -137,8 +140,20 @@ def maxwell_boltzmann(
     number = concrete_value(temperature)
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")
+    target = as_parameter(temperature)
+    return _maxwell_boltzmann(key, particles, target, remove_momentum, exact)
+
+
+@eqx.filter_jit
+def _maxwell_boltzmann(
+    key: Key,
+    particles: Particles,
+    temperature: Float[Array, ""],
+    remove_momentum: bool,
+    exact: bool,
+) -> Particles:
     dtype, d = particles.position.dtype, particles.dimension
-    target = jnp.asarray(temperature, dtype)
+    target = temperature.astype(dtype)
 
     def draw(particle_id: Int[Array, ""]) -> Float[Array, " d"]:
         # A key for each id: the same numbers in any order of particles and on any device.

@@ -30,7 +30,7 @@ from .driver._simulate import (
 )
 from .driver._stop_request import StopRequest as StopRequest
 from .loop._advance import advance_member as advance_member, observe_initial as observe_initial
-from .loop._carry import Carry as Carry, check_terms as check_terms, init as init
+from .loop._carry import Carry as Carry, check_terms as check_terms
 from .loop._chunk_program import (
     CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
     FRAME_BYTES as FRAME_BYTES,
@@ -42,6 +42,7 @@ from .loop._chunk_program import (
     max_blocks_per_chunk as max_blocks_per_chunk,
 )
 from .loop._chunk_scheduler import ChunkScheduler as ChunkScheduler
+from .loop._init import init as init
 from .loop._simulation import Simulation as Simulation
 from .reversible._reversibility_report import (
     ReversibilityReport as ReversibilityReport,

@@ -35,7 +35,7 @@ def as_key(key: KeyLike | None) -> Key | None:
             f"{describe(key)}"
         )
     if isinstance(key, int | np.integer):
-        return jax.random.key(int(key))
+        return _key_from_seed(int(key))
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         shape = key.shape
     elif key.dtype == jnp.uint32 and key.ndim:  # as `jax.random.PRNGKey` makes them
@@ -51,6 +51,13 @@ def as_key(key: KeyLike | None) -> Key | None:
             f"one key is needed, got an array of {list(shape)} keys: take one, keys[0], or use jax.vmap"
         )
     return jnp.asarray(key)
+
+
+def _key_from_seed(seed: int) -> Key:
+    """`jax.random.key(seed)`, without compiling a program for it where its words are plain to see."""
+    if jax.config.jax_default_prng_impl != "threefry2x32" or not 0 <= seed < 2**31:
+        return jax.random.key(seed)
+    return jax.random.wrap_key_data(np.array([0, seed], np.uint32), impl="threefry2x32")
 
 
 def as_count(value: Count, what: str = "steps", error: type[Exception] = ObserverError) -> int:

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from .._module import concrete_value
 from .._types import PyTree
+from ..calls._concrete import concrete_value
 
 
 @jax.custom_batching.custom_vmap

@@ -3,7 +3,8 @@
 import numpy as np
 
 from .._errors import ParameterError
-from .._module import Module, concrete_value
+from .._module import Module
+from ..calls._concrete import concrete_value
 
 
 def require_nonnegative(module: Module, *names: str) -> None:

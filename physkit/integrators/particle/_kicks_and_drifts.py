@@ -86,6 +86,10 @@ class AbstractKickFirst(_AbstractSeparable):
         # Velocities do not count: a thermostat between two steps leaves the force valid.
         return not holds_same_arrays(drop_velocities(before), drop_velocities(after))
 
+    @property
+    def keeps_caches_current(self) -> bool:
+        return True  # the last force is that of the last positions
+
     def terms(self, aux: ForceAux) -> TermsWithCaches:
         _, caches = aux
         return tuple(zip(self.force.terms, caches, strict=True))

@@ -8,11 +8,20 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import CutoffError, Frame, ObserverError, ParameterError, concrete_value, static
+from physkit.core import (
+    CutoffError,
+    Frame,
+    ObserverError,
+    ParameterError,
+    State,
+    concrete_value,
+    static,
+)
 from physkit.particles import Particles, device_index, num_devices
+from physkit.particles.neighbors import space_numbers
 
 from .._observer import AbstractObserver, check_interval
-from .._selection import require_volume, select_particles, species_mask
+from .._selection import particles_in, require_volume, select_particles, species_mask
 from .._snapshot import Snapshot
 from ._curve_mean import CurveMean
 
@@ -88,13 +97,21 @@ class RadialDistribution(AbstractObserver):
         require_volume(particles, "g(r)")
         _num_pairs(particles, self.species)  # raises where there are no species
         limit = concrete_value(particles.space.max_cutoff(particles.dimension))
-        if limit is not None and np.any(self._largest_distance > limit * (1 + 1e-6)):
-            raise CutoffError(
-                f"g(r) up to {self._largest_distance:g} reaches beyond the image limit "
-                f"{limit.min():g} of the box, half its smallest height: give a smaller r_max or a "
-                "larger box"
-            )
+        if limit is not None:
+            self._require_within(float(limit.min()))
         return CurveMean.zero((self.bins,), particles.position.dtype)
+
+    def check_start(self, state: State) -> None:
+        particles = particles_in(state, self.component)
+        self._require_within(space_numbers(particles.space, particles.dimension).max_cutoff)
+
+    def _require_within(self, limit: float) -> None:
+        """**Errors:** `CutoffError` for distances beyond `limit`, the image limit of the box."""
+        if self._largest_distance > limit * (1 + 1e-6):
+            raise CutoffError(
+                f"g(r) up to {self._largest_distance:g} reaches beyond the image limit {limit:g} of the box, "
+                "half its smallest height: give a smaller r_max or a larger box"
+            )
 
     def __call__(self, snapshot: Snapshot, observer_state: CurveMean) -> tuple[Frame, CurveMean]:
         particles = select_particles(snapshot, self.component)

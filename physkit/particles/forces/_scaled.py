@@ -40,6 +40,12 @@ class AbstractScaledForce(AbstractForce):
     def init(self, state: State) -> Cache:
         return self.inner.init(state)
 
+    def fit_cache(self, cache: Cache) -> Cache:
+        return self.inner.fit_cache(cache)
+
+    def mark_current(self, cache: Cache, state: State) -> Cache:
+        return self.inner.mark_current(cache, state)
+
     def require_reversible(self, state: State) -> None:
         self.inner.require_reversible(state)
 

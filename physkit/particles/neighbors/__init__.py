@@ -5,12 +5,17 @@ from ._all_pairs_within import (
     all_pairs_within as all_pairs_within,
 )
 from ._cells import Cells as Cells
-from ._cutoff import DEFAULT_SKIN as DEFAULT_SKIN
+from ._cutoff import (
+    DEFAULT_SKIN as DEFAULT_SKIN,
+    space_numbers as space_numbers,
+)
 from ._find_neighbors import find_neighbors as find_neighbors
 from ._neighbor_list import (
     SMALL_SYSTEM as SMALL_SYSTEM,
+    ListPlan as ListPlan,
     NeighborList as NeighborList,
     neighbor_list as neighbor_list,
+    plan_list as plan_list,
 )
 from ._neighbors import AbstractNeighbors as AbstractNeighbors
 from ._pairs import (

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import AbstractGrowable, data, is_concrete, matmul, static
+from physkit.core import AbstractGrowable, as_device_array, data, is_concrete, matmul, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
+from ._cutoff import cell_vectors, space_numbers
 
 # `required` of a grid whose cells have become narrower than the search radius: no number of slots, but a
 # request for coarser cells. Larger than any count of particles in a cell.
@@ -31,7 +31,7 @@ class Cells(AbstractGrowable):
 
     @staticmethod
     def of(shape: tuple[int, ...], slots: int) -> "Cells":
-        return Cells(shape, slots, jnp.int32(0), jnp.array(False))
+        return Cells(shape, slots, as_device_array(0, np.int32), as_device_array(False))
 
     @property
     def capacity(self) -> int:
@@ -63,26 +63,14 @@ class Cells(AbstractGrowable):
         return Cells(shape, slots, required, self.stale | (self.required > self.capacity))
 
 
-def cell_vectors(
-    space: AbstractSpace, d: int, dtype: np.dtype
-) -> tuple[Float[Array, "d d"], np.ndarray]:
-    """Vectors that cells are cut along, as rows (unit vectors along open axes), and which axes are periodic."""
-    periodic = np.asarray(space.periodic_axes(d))
-    basis = space.basis(d)
-    if basis is None:
-        return jnp.eye(d, dtype=dtype), periodic
-    return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=dtype)), periodic
-
-
 def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: float) -> Cells:
     """The cells that make a search within `radius` cheap; a single one where numbers are hidden. Host only."""
     n, d = position.shape
     single = Cells.of((1,) * d, round_up_to_eight(n))
     if not is_concrete((position, space)) or not np.all(np.isfinite(np.asarray(position))):
         return single
-    with jax.ensure_compile_time_eval():
-        vectors, periodic = cell_vectors(space, d, position.dtype)
-        height, vectors = np.asarray(heights(vectors), float), np.asarray(vectors, float)
+    numbers, periodic = space_numbers(space, d), np.asarray(space.periodic_axes(d))
+    height, vectors = numbers.heights, numbers.vectors
     # The same steps as in `assign_cells`, in NumPy and double precision.
     fraction = np.asarray(position, float) @ np.linalg.inv(vectors)
     extent = height * np.where(periodic, 1, np.ptp(fraction, axis=0))

@@ -1,14 +1,57 @@
 """Which cutoffs and skins a space allows."""
 
-import jax
+from typing import NamedTuple
+
+import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import CutoffError, is_concrete
-from physkit.geometry import AbstractSpace
+from physkit.core import CutoffError, evaluate_now, is_concrete
+from physkit.geometry import AbstractSpace, heights
 
 DEFAULT_SKIN = 0.12  # in units of the cutoff
 _ROUNDING = 1e-6  # relative: a cutoff written in decimals may exceed a computed limit by this much
+
+
+class SpaceNumbers(NamedTuple):
+    """What the host needs to know of a space whose numbers are visible.
+
+    - `max_cutoff`, `volume`: its own. `vectors`: that cells are cut along, as rows. `heights`: of the cell
+      that they span.
+    """
+
+    max_cutoff: float
+    volume: float
+    vectors: np.ndarray
+    heights: np.ndarray
+
+
+def space_numbers(space: AbstractSpace, d: int) -> SpaceNumbers:
+    """The numbers of a space that no trace hides, in `d` dimensions (host only)."""
+    # Inside a trace, too, a box that is a constant has numbers: evaluate them now.
+    with evaluate_now():
+        max_cutoff, volume, *arrays = _space_numbers(space, d)
+        vectors, height = (np.asarray(x, float) for x in arrays)
+        return SpaceNumbers(float(max_cutoff), float(volume), vectors, height)
+
+
+@eqx.filter_jit
+def _space_numbers(space: AbstractSpace, d: int) -> tuple[Array, ...]:
+    # One program: operation by operation each of them would be compiled by itself.
+    vectors, _ = cell_vectors(space, d, jnp.zeros(()).dtype)
+    return jnp.asarray(space.max_cutoff(d)), jnp.asarray(space.volume), vectors, heights(vectors)
+
+
+def cell_vectors(
+    space: AbstractSpace, d: int, dtype: np.dtype
+) -> tuple[Float[Array, "d d"], np.ndarray]:
+    """Vectors that cells are cut along, as rows (unit vectors along open axes), and which axes are periodic."""
+    periodic = np.asarray(space.periodic_axes(d))
+    basis = space.basis(d)
+    if basis is None:
+        return jnp.eye(d, dtype=dtype), periodic
+    return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=basis.dtype)), periodic
 
 
 def exceeds(radius: float, limit: float) -> bool:
@@ -45,9 +88,7 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
 
     **Errors:** `CutoffError` for a cutoff beyond it.
     """
-    # Inside a trace, too, a box that is a constant has numbers: evaluate them now.
-    with jax.ensure_compile_time_eval():
-        limit = float(space.max_cutoff(d))
+    limit = space_numbers(space, d).max_cutoff
     if exceeds(cutoff, limit):
         raise CutoffError(
             f"the cutoff {cutoff:g} is beyond the image limit {limit:.6g} of this "

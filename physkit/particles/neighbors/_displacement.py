@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 from physkit.core import matmul
 from physkit.geometry import AbstractSpace, inverse_matrix
 
-from ._cells import cell_vectors
+from ._cutoff import cell_vectors
 
 
 class Displacement(NamedTuple):

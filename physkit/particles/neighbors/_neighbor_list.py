@@ -1,18 +1,29 @@
 """Neighbor lists that know when they are out of date."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import CapacityError, Fault, Faults, cond_for_batch, data, is_concrete, static
+from physkit.core import (
+    CapacityError,
+    Fault,
+    Faults,
+    cond_for_batch,
+    data,
+    evaluate_now,
+    is_concrete,
+    static,
+)
 from physkit.geometry import AbstractSpace
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 from .._particles import Particles
 from ._cells import NEEDS_COARSER_CELLS, Cells, plan_cells
-from ._cutoff import allowed_skin, exceeds_max_cutoff, fit_skin
+from ._cutoff import allowed_skin, exceeds_max_cutoff, fit_skin, space_numbers
 from ._displacement import displacement_since
 from ._neighbors import AbstractNeighbors
 from ._pairs import ListedPairs
@@ -86,6 +97,55 @@ class NeighborList(AbstractNeighbors):
         current = cond_for_batch(moved.is_outdated | stale, rebuild, keep)
         return NeighborList(*current, faults, self.excluded, self.cutoff, self.skin)
 
+    def fit_capacity(self) -> "NeighborList":
+        """This new list with the capacity that its particles need, and some reserve (host only)."""
+        n = self.position.shape[0]
+        required, skin = int(self.pairs.required), self.skin
+        assert skin is not None  # that of a box that can be seen
+        mean = _mean_neighbors(self.position, self.space, self.cutoff + skin)
+        fit = min(max(n - 1, 1), capacity_for_maximum(required, mean))
+        if required > self.pairs.capacity:
+            # The estimate from the mean density was too low: rows are cut short, so build them again.
+            plan = ListPlan(skin, fit, self.cells.shape, self.cells.slots)
+            return _planned_list_compiled(
+                self.position, self.space, self.excluded, plan, self.cutoff
+            )
+        return eqx.tree_at(lambda fitted: fitted.pairs, self, self.pairs.resize(fit))
+
+
+class ListPlan(NamedTuple):
+    """What a new list is compiled for, chosen from numbers that its program does not see."""
+
+    skin: float
+    capacity: int
+    cell_shape: tuple[int, ...]
+    cell_slots: int
+
+
+def plan_list(
+    particles: Particles,
+    cutoff: float,
+    skin: float | None = None,
+    capacity: int | None = None,
+    least: int = 0,
+) -> ListPlan:
+    """The plan of a list of `particles`, whose numbers are visible (host only).
+
+    Arguments and errors as of `neighbor_list`.
+
+    - `least`: at least this capacity, where none is given.
+    """
+    n, d = particles.position.shape
+    position, space = particles.position, particles.space
+    fitted = fit_skin(space, d, cutoff, skin)
+    assert fitted is not None  # to a box that can be seen
+    if capacity is None:
+        mean = _mean_neighbors(position, space, cutoff + fitted)
+        capacity = max(round_up_to_eight(1.5 * mean + 8), least)
+    cells = plan_cells(position, space, cutoff + fitted)
+    slots = min(max(int(capacity), 1), max(n - 1, 1))
+    return ListPlan(fitted, slots, cells.shape, cells.slots)
+
 
 def neighbor_list(
     particles: Particles,
@@ -93,6 +153,7 @@ def neighbor_list(
     skin: float | None = None,
     capacity: int | None = None,
     excluded: Int[Array, "n e"] | None = None,
+    plan: ListPlan | None = None,
 ) -> NeighborList:
     """A list of all pairs of `particles` closer than `cutoff` + `skin`.
 
@@ -104,6 +165,7 @@ def neighbor_list(
     - `skin`: length; 0.12 of the cutoff if left out, less if the box allows no more.
     - `capacity`: most neighbors of a particle.
     - `excluded`: `[n e]`, particles that are left out of each particle's row; n for none.
+    - `plan`: for a trace: what `plan_list` has chosen outside of it, in the place of skin and capacity.
 
     **Errors:** `DeclarationError` for particles that are sharded over devices, whose lists `find_neighbors`
     makes; `CutoffError` when cutoff + skin is beyond the space's `max_cutoff`; `CapacityError`
@@ -113,13 +175,18 @@ def neighbor_list(
     n, d = particles.position.shape
     position, space = particles.position, particles.space
     max_neighbors, is_visible = max(n - 1, 1), is_concrete((position, space, excluded))
+    if plan is None and is_visible:
+        # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
+        with evaluate_now():
+            plan = plan_list(particles, cutoff, skin, capacity)
+            new_list = _planned_list_compiled(position, space, excluded, plan, cutoff)
+            return new_list if capacity is not None else new_list.fit_capacity()
+    if plan is not None:
+        position, space = jax.lax.stop_gradient(position), space.detached()
+        return _planned_list(position, space, excluded, plan, cutoff)
     skin = fit_skin(space, d, cutoff, skin)
     if capacity is not None:
         slots = min(max(int(capacity), 1), max_neighbors)
-    elif is_visible:
-        assert skin is not None  # fitted to a box that can be seen
-        mean = _mean_neighbors(position, space, cutoff + skin)
-        slots = min(max_neighbors, round_up_to_eight(1.5 * mean + 8))
     elif n <= SMALL_SYSTEM:
         slots = max_neighbors
     else:
@@ -127,24 +194,24 @@ def neighbor_list(
             f"how many neighbors {n} particles have cannot be seen inside a trace: call "
             "pk.init(simulation, state) outside and pass its carry on, or give capacity=…"
         )
-    if not is_visible:
-        # A single cell for all particles: without numbers nothing better can be planned.
-        cells = plan_cells(position, space, cutoff if skin is None else cutoff + skin)
-        position, space = jax.lax.stop_gradient(position), space.detached()
-        return _new_list(position, space, excluded, cells, slots, cutoff, skin)
-    # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
-    assert skin is not None
-    with jax.ensure_compile_time_eval():
-        cells = plan_cells(position, space, cutoff + skin)
-        new_list = _new_list_compiled(position, space, excluded, cells, slots, cutoff, skin)
-        required = int(new_list.pairs.required)
-        if capacity is not None:
-            return new_list
-        fit = min(max_neighbors, capacity_for_maximum(required, mean))
-        if required > slots:
-            # The estimate from the mean density was too low: rows are cut short, so build them again.
-            return _new_list_compiled(position, space, excluded, cells, fit, cutoff, skin)
-        return eqx.tree_at(lambda new_list: new_list.pairs, new_list, new_list.pairs.resize(fit))
+    # A single cell for all particles: without numbers nothing better can be planned.
+    cells = plan_cells(position, space, cutoff if skin is None else cutoff + skin)
+    position, space = jax.lax.stop_gradient(position), space.detached()
+    return _new_list(position, space, excluded, cells, slots, cutoff, skin)
+
+
+def _planned_list(
+    position: Float[Array, "n d"],
+    space: AbstractSpace,
+    excluded: Int[Array, "n e"] | None,
+    plan: ListPlan,
+    cutoff: float,
+) -> NeighborList:
+    cells = Cells.of(plan.cell_shape, plan.cell_slots)
+    return _new_list(position, space, excluded, cells, plan.capacity, cutoff, plan.skin)
+
+
+_planned_list_compiled = eqx.filter_jit(_planned_list)
 
 
 def _new_list(
@@ -162,9 +229,6 @@ def _new_list(
     too_far = _reaches_too_far(space, d, cutoff, skin)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
     return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
-
-
-_new_list_compiled = eqx.filter_jit(_new_list)
 
 
 def _build(
@@ -223,8 +287,7 @@ def _mean_neighbors(position: Array, space: AbstractSpace, radius: float) -> flo
     """Neighbors within `radius` that a particle has on average, if particles fill their space evenly."""
     n, d = position.shape
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d] * radius**d
-    with jax.ensure_compile_time_eval():
-        volume = float(space.volume)
+    volume = space_numbers(space, d).volume
     if not np.isfinite(volume):
         # Open space: take the box that the particles fill, a `radius` longer along each axis.
         volume = float(np.prod(np.ptp(np.asarray(position, float), axis=0) + radius))

@@ -5,9 +5,19 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import AbstractResizable, Module, PyTree, data, replace_fields, static
+from physkit.core import (
+    AbstractResizable,
+    Module,
+    PyTree,
+    as_device_array,
+    data,
+    is_concrete,
+    replace_fields,
+    static,
+)
 
 from .._capacity_rules import round_up_to_eight
 
@@ -108,8 +118,13 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         n, k = self.index.shape[-2:]
         # Padding rebuilds nothing; rows that overflowed before lack neighbors and are marked stale.
         more = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
-        index = jnp.pad(self.index[..., :capacity], more, constant_values=n)
-        stale = self.stale | (self.required > k)
+        if is_concrete(self):  # on the host: no program for each pair of capacities
+            numbers = np.asarray(self.index)[..., :capacity]
+            index = as_device_array(np.pad(numbers, more, constant_values=n))
+            stale = as_device_array(np.asarray(self.stale) | (np.asarray(self.required) > k))
+        else:
+            index = jnp.pad(self.index[..., :capacity], more, constant_values=n)
+            stale = self.stale | (self.required > k)
         return replace_fields(self, {"index": index, "stale": stale})
 
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:

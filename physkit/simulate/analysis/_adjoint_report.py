@@ -18,8 +18,9 @@ from ..adjoint._forward_mode import Forward
 from ..adjoint._nested_checkpoint import NestedCheckpoint
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
 from ..loop._chunk_program import array_bytes
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ..reversible._reversible import Reversible
 

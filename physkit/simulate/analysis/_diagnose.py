@@ -30,7 +30,8 @@ from physkit.core import (
 from ..adjoint._adjoint import Direct
 from ..driver._crash_record import load_last_good_carry
 from ..loop._advance import make_block_body, with_materialized_state
-from ..loop._carry import Carry, init, snapshot
+from ..loop._carry import Carry, snapshot
+from ..loop._init import init
 from ..loop._simulation import Simulation
 
 

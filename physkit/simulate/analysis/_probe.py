@@ -12,8 +12,9 @@ from physkit.integrators import total_signal_rate
 
 from ..driver._run import run
 from ..loop._advance import observe_initial
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
 from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram, array_bytes
+from ..loop._init import init
 from ..loop._simulation import Simulation
 
 _STEP_AND_TIME = 16  # bytes beside every frame

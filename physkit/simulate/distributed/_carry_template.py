@@ -5,7 +5,8 @@ import jax
 
 from physkit.core import Key, State
 
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._capacity import is_slotted, match_num_slots, zeros_like_shape
 from ._domain import DistributedDomain

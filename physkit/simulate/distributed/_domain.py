@@ -33,13 +33,14 @@ from physkit.parallel import (
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
-from ..loop._carry import Carry, check_state, init, require_no_key, summary
+from ..loop._carry import Carry, check_state, require_no_key, summary
 from ..loop._chunk_program import (
     ChunkAttempt,
     CompiledKinds,
     frame_bytes_per_block,
     max_blocks_per_chunk,
 )
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._capacity import add_migration_margins, fit_capacities, for_shape_inference, grow_carry
 from ._consensus import combine_health, slowest_process

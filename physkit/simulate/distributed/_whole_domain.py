@@ -10,7 +10,8 @@ from physkit.core import Frame, Key, PyTree, State, unshard
 
 from ..adjoint._adjoint import Direct
 from ..loop._advance import advance, observe_initial
-from ..loop._carry import Carry, init, summary
+from ..loop._carry import Carry, summary
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._capacity import for_shape_inference
 from ._sharded_carry import ShardedCarry

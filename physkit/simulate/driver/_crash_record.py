@@ -9,7 +9,8 @@ import jax
 from physkit.core import DamagedFileError, FileError, State
 from physkit.storage import load_checkpoint, read_checkpoint_table, read_regular, write_atomically
 
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
+from ..loop._init import init
 from ..loop._simulation import Simulation
 
 RECORD = "crash.json"

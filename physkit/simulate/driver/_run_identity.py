@@ -17,7 +17,8 @@ from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import KeyShape, init_on_one_device, whole_state_and_key
 from ..loop._advance import advance
-from ..loop._carry import Carry, init, summary
+from ..loop._carry import Carry, summary
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._single_device import SingleDevice
 

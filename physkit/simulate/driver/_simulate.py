@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,7 @@ from physkit.core import (
     explain_call,
     float_dtype,
     is_concrete,
+    is_tracing,
     poison_where,
 )
 from physkit.parallel import DevicesLike, gather_to_host, to_default_device
@@ -36,8 +38,9 @@ from physkit.parallel import DevicesLike, gather_to_host, to_default_device
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
-from ..loop._carry import Carry, init, refresh_aux, require_no_key, summary
+from ..loop._carry import Carry, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors, require_no_run
 from ._same_start import require_same_start
@@ -116,7 +119,23 @@ def simulate_on_one_device(
     steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None = None
 ) -> Result:
     """`simulate` without devices; `steps` is known to be a multiple of the observation period."""
-    return _poisoned(sim.adjoint.call_program(partial(_simulate, steps), sim, carry_or_state, key))
+    is_start = not isinstance(carry_or_state, Carry)
+    if is_tracing() or not is_concrete((sim, carry_or_state, key)):
+        return _call_program(steps, False, sim, carry_or_state, key)
+    # Not part of a larger program: two programs of its own, instead of one for every operation.
+    if is_start:
+        carry_or_state, key = init(sim, carry_or_state, key=key), None
+    return _call_compiled(steps, is_start, sim, carry_or_state, key)
+
+
+def _call_program(
+    steps: int, is_computed: bool, sim: Simulation, carry_or_state: State | Carry, key: Key | None
+) -> Result:
+    program = partial(_simulate, steps, is_computed)
+    return _poisoned(sim.adjoint.call_program(program, sim, carry_or_state, key))
+
+
+_call_compiled = eqx.filter_jit(_call_program)
 
 
 def _poisoned(result: Result) -> Result:
@@ -160,12 +179,13 @@ def _simulate_domain(
 
 
 def _simulate_part(steps: int, sim: Simulation, carry: Carry) -> Result:
-    return _simulate(steps, sim, carry, None)
+    return _simulate(steps, False, sim, carry, None)
 
 
 def _simulate(
-    steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None
+    steps: int, is_computed: bool, sim: Simulation, carry_or_state: State | Carry, key: Key | None
 ) -> Result:
+    """`is_computed`: whether a carry of step 0 comes from `init` just now, with these parameters."""
     if not isinstance(carry_or_state, Carry):
         carry = init(sim, carry_or_state, key=key)
     else:
@@ -174,11 +194,11 @@ def _simulate(
     sim = cast_floats(sim, float_dtype(carry.state))
     start, initial = carry.step, {}
     if carry.is_initial:
-        if carry is carry_or_state:
+        if carry is carry_or_state and not is_computed:
             # Its forces were computed by `init`, outside of this call, and perhaps outside of a derivative:
             # inside they depend on the parameters.
             carry = refresh_aux(sim, carry)
-        carry, initial = observe_initial(sim, carry)
+        carry, initial = observe_initial(sim, carry, is_computed=True)
     carry, frames, health = advance(sim, carry, count_blocks(sim, steps), sim.adjoint)
     times = {name: _times(sim, start, steps, frame) for name, frame in frames.items()}
     if initial:

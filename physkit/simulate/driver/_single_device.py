@@ -1,6 +1,7 @@
 """A simulation on one device: what the host's driver calls."""
 
 import equinox as eqx
+import jax
 
 from physkit.core import Frame, Key, State, grow_caches
 from physkit.parallel import single_process
@@ -9,8 +10,9 @@ from ..distributed._domain import DistributedDomain
 from ..distributed._reshard import reshard_observers
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import observe_initial
-from ..loop._carry import Carry, init, require_no_key, summary
+from ..loop._carry import Carry, require_no_key, summary
 from ..loop._chunk_program import ChunkProgram
+from ..loop._init import init_and_observe
 from ..loop._simulation import Simulation
 
 
@@ -20,6 +22,7 @@ class SingleDevice:
     def __init__(self, sim: Simulation):
         self.sim, self.process_group = sim, single_process()
         self._program: ChunkProgram | None = None
+        self._first: tuple[Carry | None, tuple[Carry, Frame] | None] = None, None
 
     def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
         """The carry that a run continues from."""
@@ -29,12 +32,18 @@ class SingleDevice:
             single = domain.to_single_device(carry_or_state)
             return reshard_observers(self.sim, carry_or_state, single)
         if not isinstance(carry_or_state, Carry):
-            return init(self.sim, carry_or_state, key=key)
+            carry, observed, frames = init_and_observe(self.sim, carry_or_state, key)
+            self._first = carry, (observed, frames)
+            return carry
         require_no_key(key)
         return carry_or_state
 
     def observe_initial(self, carry: Carry) -> tuple[Carry, Frame]:
         """Observe step 0: the carry, and its frames."""
+        start, observed = self._first
+        self._first = None, None  # nothing keeps the start alive during the run
+        if observed is not None and carry is start:  # by the program that made it
+            return observed
         return eqx.filter_jit(observe_initial)(self.sim, carry)
 
     def program(self, carry: Carry) -> ChunkProgram:
@@ -46,7 +55,8 @@ class SingleDevice:
 
     def summary(self, carry: Carry) -> Frame:
         """Results of accumulating observers."""
-        return summary(self.sim, carry)
+        has_results = jax.tree.leaves(carry.observer_state)
+        return eqx.filter_jit(summary)(self.sim, carry) if has_results else summary(self.sim, carry)
 
     def grow(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
         """`carry` with capacities for what was required up to `after`, and what has grown."""

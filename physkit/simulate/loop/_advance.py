@@ -50,12 +50,17 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
 
 
 @at_full_precision
-def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
-    """The frames of step 0: every observer runs once."""
+def observe_initial(
+    sim: Simulation, carry: Carry, is_computed: bool = False
+) -> tuple[Carry, Frame]:
+    """The frames of step 0: every observer runs once.
+
+    - `is_computed`: whether `init` has left this carry in the same program.
+    """
     plan = sim.integrator.prepare(carry.state, sim.dt)
     frames: Frame = {}
     for interval in sim.intervals:
-        carry, observed = observe(sim, plan, carry, interval)
+        carry, observed = observe(sim, plan, carry, interval, is_computed=is_computed)
         frames |= add_time_axis(observed)
     return carry.replace(is_initial=False), frames
 

@@ -1,8 +1,7 @@
-"""The carry: all that continues a run; and `init`, which makes the first one."""
+"""The carry: all that continues a run."""
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,41 +9,26 @@ from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     AbstractComponent,
-    AbstractGrowable,
     AbstractTerm,
     Aux,
     Clock,
     Frame,
     Health,
     Key,
-    KeyLike,
     Module,
-    ObserverError,
-    OverlapError,
     ParameterError,
     Plan,
     PyTree,
     State,
     StepCount,
-    all_finite,
-    as_key,
-    as_state,
     at_full_precision,
-    cast_floats,
-    collect_faults,
     concrete_value,
     data,
-    explain_call,
-    float_dtype,
-    require_castable,
     static,
     with_prescribed_values,
 )
-from physkit.integrators import check_composition
 from physkit.observe import Snapshot
 
-from ._entry import require_simulation
-from ._finite_start import require_finite, require_finite_state
 from ._simulation import Simulation
 
 
@@ -102,12 +86,17 @@ class Carry(Module):
         )
 
 
-def snapshot(sim: Simulation, plan: Plan, carry: Carry) -> Snapshot:
-    """What observers see of `carry`."""
+def snapshot(sim: Simulation, plan: Plan, carry: Carry, *, is_computed: bool = False) -> Snapshot:
+    """What observers see of `carry`.
+
+    - `is_computed`: whether `init` or a step of `sim` has left it, in this program: a carry that was given may
+      have been changed.
+    """
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     # Walls that move by themselves are no part of the steps: they are where they are at this time.
     state = with_prescribed_values(carry.state, clock.t)
-    return Snapshot(clock, state, carry.aux, plan, sim.integrator)
+    is_current = is_computed and sim.integrator.keeps_caches_current
+    return Snapshot(clock, state, carry.aux, plan, sim.integrator, is_current)
 
 
 def summary(sim: Simulation, carry: Carry) -> Frame:
@@ -156,109 +145,12 @@ def _is_term(x: PyTree) -> bool:
     return isinstance(x, AbstractTerm)
 
 
-@explain_call
-@at_full_precision
-def init(
-    sim: Simulation, state: State, *, key: KeyLike | None = None, capacity: int | None = None
-) -> Carry:
-    """The carry of step 0: parameters in the state's precision, caches built, observers ready.
-
-    **Arguments:**
-
-    - `key`: a JAX random key or a whole number, for dynamics with noise.
-    - `capacity`: at least this capacity of every growable cache (neighbors per particle). By
-      default it is estimated from the density where the numbers can be seen, that is outside of
-      `jit`, `grad` and `vmap`.
-
-    **Errors:** those of the terms; `ParameterError` when the state at the start is not finite, `OverlapError`
-    when the force is not; `ObserverError` when two observers record one name.
-    """
-    require_simulation("init", sim, state)
-    state, key = as_state(state), as_key(key)
-    # Parameters in another precision than the state would change the dtype of a loop's carry.
-    require_castable(sim, float_dtype(state))
-    sim = cast_floats(sim, float_dtype(state))
-    require_finite_state(state)
-    check_state(sim, state)
-    state = with_prescribed_values(state, sim.t0)
-    # First of all: `Reversible` rounds the state, and forces must be those of the rounded one.
-    state = sim.adjoint.prepare_state(sim, state)
-    plan = sim.integrator.prepare(state, sim.dt)
-    count = StepCount.of(0)
-    aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)
-    check_composition(sim.integrator, Clock.at(count, sim.t0, sim.dt, key), state, aux)
-    if capacity is not None:
-        aux = _with_capacity(aux, capacity)
-    carry = Carry(count, state, aux, (), (), key, True)
-    now = snapshot(sim, plan, carry)
-    carry = carry.replace(
-        observer_state=tuple(observer.init(now) for observer in sim.observers),
-        guards=tuple(
-            (guard.init(now), GuardState(jnp.array(False), count)) for guard in sim.guards
-        ),
-    )
-    _check_names(sim, carry)
-    _check_start(sim, carry)
-    return carry
-
-
 @at_full_precision
 def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
     """`carry` with its aux (forces, lists) computed anew from its state."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
-
-
-def _with_capacity(aux: Aux, capacity: int) -> Aux:
-    def is_growable(x: PyTree) -> bool:
-        return isinstance(x, AbstractGrowable)
-
-    def grow(node: PyTree) -> PyTree:
-        return node.grow_to(capacity) if is_growable(node) and node.capacity < capacity else node
-
-    return jax.tree.map(grow, aux, is_leaf=is_growable)
-
-
-def _check_names(sim: Simulation, carry: Carry) -> None:
-    """**Errors:** `ObserverError` when two observers record one name."""
-
-    def observe_all(sim: Simulation, carry: Carry) -> list[Frame]:
-        now = snapshot(sim, sim.integrator.prepare(carry.state, sim.dt), carry)
-        pairs = zip(sim.observers, carry.observer_state, strict=True)
-        return [
-            {**observer(now, observer_state)[0], **observer.summary(observer_state)}
-            for observer, observer_state in pairs
-        ]
-
-    names: set[str] = set()
-    for recorded in eqx.filter_eval_shape(observe_all, sim, carry):
-        twice = sorted(names & set(recorded))
-        if twice:
-            raise ObserverError(f"two observers record {twice}; give each its own name")
-        names |= set(recorded)
-
-
-def _check_start(sim: Simulation, carry: Carry) -> None:
-    """Check numbers before the first step, where they can be seen: outside of a trace.
-
-    **Errors:** `ParameterError` for a state or a parameter that is not finite, `OverlapError` for a force
-    that is not; those of the faults of caches.
-    """
-    finite = concrete_value(all_finite((carry.state, carry.aux)))
-    if finite is None or finite:
-        return
-    require_finite_state(carry.state)
-    # A parameter that is not finite makes forces that are not, wherever particles are.
-    require_finite(sim, "a parameter of the simulation")
-    # A cache that knows its fault (a cutoff beyond the image limit) says more than "not finite".
-    collect_faults(carry.aux).check("at the start")
-    largest = float(jnp.finfo(float_dtype(carry.state)).max)
-    raise OverlapError(
-        "the force at the start is not finite. Particles may sit on top of each other: start from a lattice, "
-        "or relax with minimize(force, state) first. Or numbers leave the range of "
-        f"{float_dtype(carry.state)}, up to {largest:.1e}: take units in which they are near 1, or float64"
-    )
 
 
 def require_no_key(key: Key | None) -> None:

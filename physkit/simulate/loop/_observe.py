@@ -10,9 +10,14 @@ from ._simulation import Simulation
 
 
 @at_full_precision
-def observe(sim: Simulation, plan: Plan, carry: Carry, interval: int | None) -> tuple[Carry, Frame]:
-    """Run the observers and guards whose interval is `interval` (None: those of the ends of chunks)."""
-    now = snapshot(sim, plan, carry)
+def observe(
+    sim: Simulation, plan: Plan, carry: Carry, interval: int | None, *, is_computed: bool = True
+) -> tuple[Carry, Frame]:
+    """Run the observers and guards whose interval is `interval` (None: those of the ends of chunks).
+
+    - `is_computed`: as of `snapshot`.
+    """
+    now = snapshot(sim, plan, carry, is_computed=is_computed)
     frames: Frame = {}
     observer_states, guards = [], []
     for observer, observer_state in zip(sim.observers, carry.observer_state, strict=True):

@@ -25,7 +25,8 @@ from physkit.core import (
     static,
 )
 
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
+from ..loop._init import init
 from ..loop._simulation import Simulation
 from ._forward import prepare_reproducibly
 from ._inverse_step import invert_step

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Function, PyTree
+from physkit.core import Function, PyTree, as_parameter
 from physkit.integrators import RK4
-from physkit.observe import Every
+from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation
 
 from .._arguments import explain_system
@@ -25,10 +25,15 @@ def lorenz(
     **Reference:** Lorenz, J. Atmos. Sci. 20, 130 (1963), eqs. 25–27.
     """
     # Arguments of `Function` rather than a closure: leaves of the simulation, which fits and derivatives find.
-    parameters = tuple(jnp.asarray(p, float) for p in (sigma, rho, beta))
-    record = Every(1, position=lambda now: now.state)
+    parameters = tuple(map(as_parameter, (sigma, rho, beta)))
+    record = Every(1, position=position_of)
     flow = RK4(Function(lorenz_flow, parameters))
-    return Simulation(flow, dt=dt, observers=record), jnp.array([1.0, 1.0, 1.0])
+    return Simulation(flow, dt=dt, observers=record), as_parameter([1.0, 1.0, 1.0])
+
+
+def position_of(now: Snapshot) -> Float[Array, "3"]:
+    """The state, which is recorded."""
+    return now.state
 
 
 def lorenz_flow(t: ArrayLike, state: Float[Array, "3"], parameters: PyTree) -> Float[Array, "3"]:

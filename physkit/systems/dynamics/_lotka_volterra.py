@@ -8,10 +8,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, PyTree, find, param
+from physkit.core import AbstractTendency, Clock, PyTree, as_parameter, find, param
 from physkit.fit import Fit, PositiveBound, fit, frames_at
 from physkit.integrators import RK4
-from physkit.observe import Every
+from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation, simulate
 
 from .._arguments import explain_system
@@ -88,9 +88,13 @@ def hare_and_lynx(
     **Reference:** Carpenter, Predator–Prey Population Dynamics (2018), a case study with Stan.
     """
     populations = LotkaVolterra(growth, predation, death, conversion)
-    record = Every(_STEPS_PER_YEAR, pelts=lambda now: now.state)
+    record = Every(_STEPS_PER_YEAR, pelts=_populations_of)
     sim = Simulation(RK4(populations), dt=1 / _STEPS_PER_YEAR, observers=record, t0=1900.0)
-    return sim, jnp.asarray(start, float)
+    return sim, as_parameter(start)
+
+
+def _populations_of(now: Snapshot) -> Float[Array, "2"]:
+    return now.state
 
 
 def fit_pelts(data: Pelts, first_guess: PyTree = None, *, progress: bool = True) -> Fit:

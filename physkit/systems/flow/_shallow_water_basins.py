@@ -11,7 +11,7 @@ from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
 from physkit.fields.equations import ShallowWater, ShallowWaterFV
 from physkit.geometry import Box, Grid, Mirror
 from physkit.integrators import RK4, SSPRK2
-from physkit.observe import Every
+from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation
 
 from .._arguments import explain_system
@@ -62,8 +62,12 @@ def stommel_gyre(
     )
     speed = math.sqrt(gravity * depth)  # of gravity waves, the fastest there are
     dt = courant * length / cells / speed / 2
-    frames = Every(record, depth=lambda now: now.state.depth.data) if record else ()
+    frames = Every(record, depth=_depth_of) if record else ()
     return Simulation(RK4(flow), dt=dt, observers=frames), CGridShallowWaterState.of(grid, depth)
+
+
+def _depth_of(now: Snapshot) -> Array:
+    return now.state.depth.data
 
 
 def stommel_streamfunction(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from physkit.core import PyTree
 from physkit.integrators import Yoshida
-from physkit.observe import Every
+from physkit.observe import Every, Snapshot
 from physkit.particles import Particles
 from physkit.particles.forces import DirectGravity
 from physkit.simulate import Simulation
@@ -81,9 +81,13 @@ def giant_planets(
     # G in au³/day² per solar mass.
     gravity = DirectGravity(GM_SUN)
     # Four steps of 10 days, so that frames fall on the dates of the measurements.
-    record = Every(4, position=lambda now: now.state.position)
+    record = Every(4, position=_position_of)
     sim = Simulation(Yoshida(gravity, order=4), dt=DAYS_BETWEEN / 4, observers=record)
     return sim, Particles(position, velocity, masses)
+
+
+def _position_of(now: Snapshot) -> Float[Array, "5 3"]:
+    return now.state.position
 
 
 def inertial(measured: PyTree) -> Any:

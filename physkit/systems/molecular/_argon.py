@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import (
@@ -17,6 +17,7 @@ from physkit.observe import (
     MeanSquareDisplacement,
     PotentialEnergy,
     RadialDistribution,
+    Snapshot,
     Temperature,
     TotalEnergy,
     diffusion_coefficient,
@@ -71,17 +72,21 @@ def liquid_argon(
     """
     sites, box = lattice.face_centered_cubic(cells, density=DENSITY)
     atoms = Particles(jnp.asarray(sites, dtype), mass=MASS, space=box)
-    atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
+    atoms = maxwell_boltzmann(0 if key is None else key, atoms, temperature)
     force = Pairwise(LennardJones(EPSILON, SIGMA), cutoff=2.5 * SIGMA)
     # Whole ångströms up to half of the box, beyond which g(r) would count images.
     r_max = float(np.floor(np.min(np.asarray(box.lengths)) / 2))
     observers = (
-        Every(10, energy=TotalEnergy(), kelvin=lambda now: Temperature()(now) / K_B),
+        Every(10, energy=TotalEnergy(), kelvin=_kelvin),
         MeanSquareDisplacement(10, lags=50),  # 50 lags of 0.1 ps: up to 5 ps
         RadialDistribution(50, r_max=r_max, bins=round(r_max / 0.05)),
     )
     # 10⁻¹⁴ s, Rahman's time step.
     return Simulation(VelocityVerlet(force), dt=0.01, observers=observers), atoms
+
+
+def _kelvin(now: Snapshot) -> Float[Array, ""]:
+    return Temperature()(now) / K_B
 
 
 def melt(

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from physkit.core import Cache, Clock, State, param, static
+from physkit.core import Cache, Clock, State, as_device_array, param, static
 from physkit.integrators import Brownian
-from physkit.observe import FirstPassage
+from physkit.observe import FirstPassage, Snapshot
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractExternalForce
 from physkit.simulate import Simulation
@@ -81,7 +81,11 @@ def double_well(
     **Reference:** Kramers, Physica 7, 284 (1940); Gardiner, Handbook of Stochastic Methods, §5.2.7.
     """
     thermostat = Brownian(DoubleWell(barrier), temperature=diffusion, friction=1.0)
-    escape = FirstPassage(1, escape=lambda now: now.state.position[:, 0] >= 1.0)
+    escape = FirstPassage(1, escape=_has_escaped)
     # At the bottom of the left well; the quadrature of the mean passage starts there, too.
-    start = Particles(-jnp.ones((particles, 1), dtype))
+    start = Particles(as_device_array(-np.ones((particles, 1)), dtype))
     return Simulation(thermostat, dt=dt, observers=escape), start
+
+
+def _has_escaped(now: Snapshot) -> Bool[Array, " n"]:
+    return now.state.position[:, 0] >= 1.0

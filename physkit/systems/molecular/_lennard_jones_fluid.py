@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from physkit.integrators import BAOAB
-from physkit.observe import Every, PotentialEnergy, Pressure
+from physkit.observe import Every, PotentialEnergy, Pressure, Snapshot
 from physkit.particles import Particles, lattice, maxwell_boltzmann
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Simulation
@@ -126,15 +126,14 @@ def lennard_jones_box(
     """
     sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
-    atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
+    atoms = maxwell_boltzmann(0 if key is None else key, atoms, temperature)
     # Up to 3 cells a list of cutoff and skin holds most pairs anyway; all pairs need no rebuilds.
     pairs = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"use_neighbor_list": False}
     force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **pairs)
-    energy = PotentialEnergy()
-
-    def energy_per_atom(now):
-        return energy(now) / now.state.num_particles
-
-    record = Every(every, pressure=Pressure(), energy=energy_per_atom)
+    record = Every(every, pressure=Pressure(), energy=_energy_per_atom)
     thermostat = BAOAB(force, temperature=temperature, friction=1.0)
     return Simulation(thermostat, dt=dt, observers=record), atoms
+
+
+def _energy_per_atom(now: Snapshot) -> Float[Array, ""]:
+    return PotentialEnergy()(now) / now.state.num_particles

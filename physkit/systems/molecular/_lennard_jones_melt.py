@@ -1,6 +1,5 @@
 """The Lennard-Jones melt, a standard benchmark of molecular dynamics."""
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
@@ -44,7 +43,7 @@ def lennard_jones_melt(
     """
     sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
-    atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
+    atoms = maxwell_boltzmann(0 if key is None else key, atoms, temperature)
     # The skin is that of `in.lj`; results do not depend on it but for rounding.
     force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, skin=0.3)
     record = Every(10, energy=TotalEnergy())

@@ -16,11 +16,15 @@ _QUANTUM_BITS = {4: 28, 8: 56}
 
 
 class PairCache(Module):
-    """What `Pairwise` carries: neighbors (None: all pairs, no cutoff), the quantum of exact sums, faults."""
+    """What `Pairwise` carries: neighbors (None: all pairs, no cutoff), the quantum of exact sums, faults.
+
+    - `current`: particles that the neighbors are up to date for, in what observers are shown; None in a carry.
+    """
 
     neighbors: AbstractNeighbors | None
     quantum: Float[Array, "*b"] | None = data()
     faults: Faults
+    current: Particles | None = None
 
     @property
     def pairs(self) -> AbstractPairs:
@@ -29,7 +33,8 @@ class PairCache(Module):
 
     def update(self, particles: Particles) -> "PairCache":
         """This cache with neighbors that are up to date."""
-        if self.neighbors is None:
+        # The very same object: whatever was moved or strained is another one, and so is a copy.
+        if self.neighbors is None or particles is self.current:
             return self
         return PairCache(self.neighbors.update(particles), self.quantum, self.faults)
 

@@ -19,38 +19,39 @@ PairArrays = dict[str, PyTree]
 PairContext = tuple[AbstractTruncated, AbstractSpace]  # what all pairs depend on
 
 
-def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairArrays:
-    """The arrays that `potential` depends on, by particle: position by components, charge, species.
-
-    **Errors:** `ParameterError` when the potential needs charges or species that the particles lack.
-    """
-    name = type(potential).__name__
-    position = particles.position
-    arrays: PairArrays = {"x": tuple(position[:, k] for k in range(particles.dimension))}
-    if potential.charged:
-        if particles.charge is None:
-            raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
-        _, unit = with_charge_unit(potential, particles)
-        arrays["charge"] = particles.charge if unit is None else particles.charge * (1 / unit)
-    num_species = potential.species
-    has_own_rule = type(potential).between is not AbstractPairPotential.between
-    if num_species is not None and particles.species is None:
+def require_pair_properties(particles: Particles, potential: AbstractPairPotential) -> None:
+    """**Errors:** `ParameterError` when the potential needs charges or species that the particles lack."""
+    name, num_species = type(potential).__name__, potential.species
+    if potential.charged and particles.charge is None:
+        raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
+    if num_species is None:
+        return
+    if particles.species is None:
         raise ParameterError(
             f"{name} has tables for {num_species} species: give Particles(…, species=…)"
         )
     numbers = concrete_value(particles.species)
-    if (
-        num_species is not None
-        and numbers is not None
-        and numbers.size
-        and numbers.max() >= num_species
-    ):
+    if numbers is not None and numbers.size and numbers.max() >= num_species:
         raise ParameterError(
             f"{name} has tables for {num_species} species, numbered from 0; a particle has species "
             f"{numbers.max()}"
         )
+
+
+def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairArrays:
+    """The arrays that `potential` depends on, by particle: position by components, charge, species.
+
+    **Errors:** those of `require_pair_properties`.
+    """
+    require_pair_properties(particles, potential)
+    position = particles.position
+    arrays: PairArrays = {"x": tuple(position[:, k] for k in range(particles.dimension))}
+    if potential.charged:
+        _, unit = with_charge_unit(potential, particles)
+        arrays["charge"] = particles.charge if unit is None else particles.charge * (1 / unit)
+    has_own_rule = type(potential).between is not AbstractPairPotential.between
     # Species that nothing depends on are left out, so that no pair gathers them.
-    if particles.species is not None and (num_species is not None or has_own_rule):
+    if particles.species is not None and (potential.species is not None or has_own_rule):
         arrays["species"] = particles.species
     return arrays
 

@@ -31,12 +31,26 @@ from physkit.core import (
 
 from ..._arguments import Numbers
 from ..._particles import Particles
-from ...neighbors import DEFAULT_SKIN, AbstractNeighbors, find_neighbors
+from ...neighbors import (
+    DEFAULT_SKIN,
+    AbstractNeighbors,
+    ListPlan,
+    NeighborList,
+    find_neighbors,
+    neighbor_list,
+    plan_list,
+)
 from .._force import AbstractForce
 from ..potentials import AbstractPairPotential
 from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particle
 from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
-from ._pair_kernels import PairContext, PairKernel, pair_arrays, with_charge_unit
+from ._pair_kernels import (
+    PairContext,
+    PairKernel,
+    pair_arrays,
+    require_pair_properties,
+    with_charge_unit,
+)
 from ._pair_sum import exact_pair_sum, max_term, pair_sum
 from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncate
 
@@ -101,6 +115,8 @@ class Pairwise(AbstractForce):
     capacity: int | None = static()
     use_neighbor_list: bool = static()
     component: str | None = static()
+    # What `for_start` chose for a list that is built where numbers are hidden.
+    plan: ListPlan | None = static(repr=False)
 
     def __init__(
         self,
@@ -129,7 +145,7 @@ class Pairwise(AbstractForce):
             self.excluded_partners = partners_by_particle(pairs)
         self.capacity = None if capacity is None else as_count(capacity, "capacity", ParameterError)
         self.use_neighbor_list = use_neighbor_list
-        self.component = component
+        self.component, self.plan = component, None
         check_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):
             raise ParameterError(
@@ -153,11 +169,27 @@ class Pairwise(AbstractForce):
         # No shape of a frame depends on the list's capacity, and a small one traces faster.
         return replace_fields(self, {"capacity": 1})
 
+    def for_start(self, state: State, least: int = 0) -> "Pairwise":
+        particles = self.particles(state)
+        require_pair_properties(particles, self.potential)
+        keeps_list = self.cutoff is not None and self.use_neighbor_list
+        if not keeps_list or particles.is_distributed or particles.num_particles == 0:
+            return self
+        plan = plan_list(particles, self.cutoff, self.skin, self.capacity, least)
+        return replace_fields(self, {"plan": plan})
+
+    def fit_cache(self, cache: PairCache) -> PairCache:
+        if self.plan is None or self.capacity is not None:
+            return cache
+        assert isinstance(cache.neighbors, NeighborList)
+        return replace_fields(cache, {"neighbors": cache.neighbors.fit_capacity()})
+
+    def mark_current(self, cache: PairCache, state: State) -> PairCache:
+        return replace_fields(cache, {"current": self.particles(state)})
+
     def init(self, state: State) -> PairCache:
         particles = self.particles(state)
-        pair_arrays(
-            particles, self.potential
-        )  # raises for what is missing while numbers are visible
+        require_pair_properties(particles, self.potential)
         return _new_cache(self, particles, self._find_neighbors(particles))
 
     def with_common_skin(self, states: Sequence[State]) -> "Pairwise":
@@ -261,6 +293,8 @@ class Pairwise(AbstractForce):
         excluded = None
         if self.excluded_partners is not None:
             excluded = excluded_by_particle(self.excluded_partners, particles.num_particles)
+        if self.plan is not None:
+            return neighbor_list(particles, self.cutoff, excluded=excluded, plan=self.plan)
         return find_neighbors(
             particles, self.cutoff, self.skin, self.capacity, excluded, self.use_neighbor_list
         )

@@ -1,0 +1,48 @@
+"""Numbers that the host can see, and those that a trace hides."""
+
+import contextlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+
+def concrete_value(x: Any) -> np.ndarray | None:
+    """The numbers in `x`; None where `x` is a tracer or None."""
+    return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)
+
+
+def is_tracing() -> bool:
+    """Whether a trace is under way: it takes up all operations, those on numbers that it closes over, too."""
+    # Of all operations this one needs no program of its own where there is no trace.
+    key = jax.random.wrap_key_data(np.zeros(2, np.uint32), impl="threefry2x32")
+    return isinstance(key, jax.core.Tracer)
+
+
+def evaluate_now() -> contextlib.AbstractContextManager:
+    """Operations on numbers that can be seen are carried out at once, inside a trace, too."""
+    # Not outside of one: there it would only be passed on to the programs that are traced inside of it, whose
+    # constants would be computed operation by operation.
+    return jax.ensure_compile_time_eval() if is_tracing() else contextlib.nullcontext()
+
+
+def is_concrete(tree: Any) -> bool:
+    """Whether no leaf of `tree` is a tracer, so that the host can read every number."""
+    # Not through `concrete_value`: random keys have no NumPy array, and nothing needs to be copied.
+    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
+
+
+def as_device_array(numbers: Any, dtype: DTypeLike | None = None) -> jax.Array:
+    """Numbers of the host as a JAX array, strongly typed; without a dtype in JAX's form of their own.
+
+    Converted on the host: JAX would compile a program for each shape and pair of dtypes.
+    """
+    host = np.asarray(numbers)
+    canonical = np.dtype(jnp.result_type(host.dtype if dtype is None else dtype))
+    cast = host.astype(canonical)
+    are_integers = host.dtype.kind in "iu" and canonical.kind in "iu"
+    if are_integers and host.dtype != canonical and np.any(cast != host):
+        raise OverflowError(f"whole numbers up to {np.max(np.abs(host))} do not fit {canonical}")
+    return jnp.asarray(cast, canonical)
