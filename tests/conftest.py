@@ -8,8 +8,6 @@ Set before physkit is imported anywhere:
   time; `PHYSKIT_TYPECHECK=0` switches it off;
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
-- the fast suite compiles with few optimizations, which takes a fifth less time; `make test-all` and
-  XLA_FLAGS=--xla_backend_optimization_level=3 compile as users do;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and
   JAX keeps every one.
 """
@@ -44,7 +42,6 @@ if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
     install_import_hook("physkit", "beartype.beartype")
 
 
-_OPTIMIZATION = "--xla_backend_optimization_level"
 _LARGE, _GROWTH = 5 * 2**28, 2**28  # bytes: of a worker, and since programs were last dropped
 _STATISTICS = Path("/proc/self/statm")
 
@@ -69,13 +66,6 @@ def _drop_old_programs():
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
         _resident_after_drop[0] = _resident()
-
-
-def pytest_configure(config):
-    flags = os.environ.get("XLA_FLAGS", "")
-    # Read when the first program is compiled; child processes inherit it.
-    if config.option.markexpr == "not slow" and _OPTIMIZATION not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_OPTIMIZATION}=1".strip()
 
 
 @pytest.hookimpl(tryfirst=True)
