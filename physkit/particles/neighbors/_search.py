@@ -6,6 +6,7 @@ Particles are sorted into dense cells, all pairs of two neighboring cells are co
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -79,13 +80,18 @@ def search(
     cell_number = _ravel(cell.T, shape)
     if mask is not None:
         cell_number = jnp.where(mask, cell_number, cells.num_cells)  # behind all cells
-    order = _argsort(cell_number, cells.num_cells + 1)
-    row_of = _argsort(order, n)  # the inverse permutation
+    order = jnp.argsort(cell_number).astype(jnp.int32)
+    row_of = jnp.argsort(order).astype(jnp.int32)  # the inverse permutation
     # From here on arrays are sorted by cell: those of cell c are in rows start[c] … start[c + 1].
     cell, folded, cell_number = cell[order], folded[order], cell_number[order]
-    # Unrolled: a loop of a few bisections would be as many launches on a GPU.
+    # Elsewhere than on a CPU unrolled: every turn of a loop would be launches.
     each_cell = jnp.arange(cells.num_cells + 1, dtype=jnp.int32)
-    start = jnp.searchsorted(cell_number, each_cell, method="scan_unrolled").astype(jnp.int32)
+    start = jax.lax.platform_dependent(
+        cell_number,
+        each_cell,
+        cpu=jnp.searchsorted,
+        default=partial(jnp.searchsorted, method="scan_unrolled"),
+    ).astype(jnp.int32)
     count = start[1:] - start[:-1]
 
     words = -(-cells.slots // _WORD)
@@ -112,7 +118,7 @@ def search(
         local_first = jnp.concatenate(local_first)
         rows, slot_in_cell = order[local_first], slot_in_cell[local_first]
         cell_number, cell = cell_number[local_first], cell[local_first]
-        row_of = _argsort(rows, n)
+        row_of = jnp.argsort(rows).astype(jnp.int32)
     # From cells and slots to rows: (neighboring cells, words, rows).
     masks = masks.reshape(-1, words, cells.num_cells * cells.slots)
     if mask is not None:
@@ -141,16 +147,6 @@ def search(
     max_neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
     index = indices_of_set_bits(masks, first, capacity)
     return Found(index, order, row_of, max_neighbors, jnp.max(count), narrow, rows)
-
-
-def _argsort(number: Int[Array, " n"], count: int) -> Int[Array, " n"]:
-    """The stable order of numbers from 0 to `count` − 1."""
-    n = number.shape[0]
-    if n * count >= 2**32:
-        return jnp.argsort(number).astype(jnp.int32)
-    # One array of keys that all differ sorts faster than keys with an index each.
-    keys = number.astype(jnp.uint32) * jnp.uint32(n) + jnp.arange(n, dtype=jnp.uint32)
-    return (jnp.sort(keys, stable=False) % jnp.uint32(n)).astype(jnp.int32)
 
 
 def _ravel(cell: Sequence[Array] | Array, shape: tuple[int, ...]) -> Int[Array, "..."]:
