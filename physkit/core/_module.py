@@ -302,7 +302,9 @@ def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
     is_here = isinstance(leaf, jax.Array) and is_concrete(leaf) and leaf.is_fully_addressable
     if is_here and leaf.size <= _SMALL:
         # A program for each shape of a parameter would make every first start slower.
-        return jax.device_put(as_device_array(leaf, dtype), leaf.sharding)
+        array = as_device_array(leaf, dtype)
+        # Bound to a device only if it was: programs over several devices take numbers that are not.
+        return jax.device_put(array, leaf.sharding) if leaf.committed else array
     return leaf.astype(dtype)
 
 
