@@ -40,7 +40,8 @@ def as_device_array(numbers: Any, dtype: DTypeLike | None = None) -> jax.Array:
     Converted on the host: JAX would compile a program for each shape and pair of dtypes.
     """
     host = np.asarray(numbers)
-    canonical = np.dtype(jnp.result_type(host.dtype if dtype is None else dtype))
+    # Without a warning of precision: callers say it once.
+    canonical = jax.dtypes.canonicalize_dtype(host.dtype if dtype is None else dtype)
     cast = host.astype(canonical)
     are_integers = host.dtype.kind in "iu" and canonical.kind in "iu"
     if are_integers and host.dtype != canonical and np.any(cast != host):

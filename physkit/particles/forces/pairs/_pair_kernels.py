@@ -47,8 +47,9 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairA
     position = particles.position
     arrays: PairArrays = {"x": tuple(position[:, k] for k in range(particles.dimension))}
     if potential.charged:
-        _, unit = with_charge_unit(potential, particles)
-        arrays["charge"] = particles.charge if unit is None else particles.charge * (1 / unit)
+        charge, (_, unit) = particles.charge, with_charge_unit(potential, particles)
+        assert charge is not None  # checked above
+        arrays["charge"] = charge if unit is None else charge * (1 / unit)
     has_own_rule = type(potential).between is not AbstractPairPotential.between
     # Species that nothing depends on are left out, so that no pair gathers them.
     if particles.species is not None and (potential.species is not None or has_own_rule):
