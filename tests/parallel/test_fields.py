@@ -388,6 +388,13 @@ def test_adaptive_steps_are_the_same_on_all_devices():
         pk.simulate(checkpointed, state, 2, devices=(2, 2))
 
 
+def test_substeps_are_as_many_on_all_devices():
+    """The fastest wave is on one device alone; the length of sub-steps is that of all."""
+    sim, state = pk.systems.sedov(16)
+    one = jax.jit(lambda s: pk.simulate(sim, s, 2).state)(state)
+    assert field_cases.distance(one, pk.simulate(sim, state, 2, devices=2).state) < 1e-12
+
+
 @pytest.mark.slow
 def test_derivatives_of_adaptive_steps_equal_those_of_one_device():
     diffrax = pytest.importorskip("diffrax")

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jaxtyping import Array, Int
 
 from .._types import PyTree
@@ -25,11 +26,39 @@ def bounded_loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int) -
     return _loop(body, carry, jax.lax.stop_gradient(count), limit, _linear_tangents)
 
 
+class _Turn(eqx.Module):
+    """A body, traced, with the arrays that it closes over as leaves.
+
+    Unlike Equinox' own conversion it does not compare where arrays are placed: over devices loops change that.
+    """
+
+    closed_over: list[Array]
+    jaxpr: Jaxpr = eqx.field(static=True)
+
+    def __init__(self, body: Turn, i: Int[Array, ""], carry: PyTree):
+        state, static = eqx.partition(carry, eqx.is_array)
+
+        def arrays_after(i: Int[Array, ""], state: PyTree) -> PyTree:
+            return eqx.filter(body(i, eqx.combine(state, static)), eqx.is_array)
+
+        program = jax.make_jaxpr(arrays_after)(i, state)
+        self.closed_over = [
+            x if isinstance(x, jax.Array) else jnp.asarray(x) for x in program.consts
+        ]
+        self.jaxpr = program.jaxpr
+
+    def __call__(self, i: Int[Array, ""], carry: PyTree) -> PyTree:
+        state, static = eqx.partition(carry, eqx.is_array)
+        call = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, self.closed_over))
+        after = jax.tree.unflatten(jax.tree.structure(state), call(i, *jax.tree.leaves(state)))
+        return eqx.combine(after, static)
+
+
 def _loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int, rule: Callable) -> PyTree:
     """The loop, with `rule` for its tangents."""
     first = jnp.asarray(0)
     # What the body closes over becomes an argument: it has derivatives, too.
-    turn = eqx.filter_closure_convert(body, first, carry)
+    turn = _Turn(body, first, carry)
     arrays, form = eqx.partition(turn, eqx.is_array)
 
     @eqx.filter_custom_jvp
