@@ -10,7 +10,7 @@ import physkit as pk
 from physkit.integrators import EquationsOfMotion, Heun
 
 from . import clouds, grids, newton
-from .outcome import Outcome, compare, judge
+from .outcome import Outcome, compare, judge, show_fields
 from .verbs import advance
 
 STEPS = 4
@@ -50,8 +50,7 @@ class Structure:
     devices: bool
 
     def __str__(self) -> str:
-        mine = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return "coupling: " + ", ".join(f"{k}={v}" for k, v in mine.items())
+        return f"coupling: {show_fields(self)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +63,7 @@ class Numbers:
     trouble: str
     speed: float
 
-    def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self))
+    __str__ = show_fields
 
 
 def draw_structure(rng: np.random.Generator, block: int) -> Structure:

@@ -7,7 +7,7 @@ import numpy as np
 import physkit as pk
 
 from .field_problems import STEPS, UNITS, build
-from .outcome import Outcome, compare, judge
+from .outcome import Outcome, compare, judge, show_fields
 from .verbs import advance
 
 UNSTABLE = r"finite|diverge|time step|courant|positive"
@@ -31,9 +31,7 @@ class Structure:
     devices: bool
 
     def __str__(self) -> str:
-        return "fields: " + ", ".join(
-            f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self)
-        )
+        return f"fields: {show_fields(self)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +45,7 @@ class Numbers:
     wall: float
     amplitude: float
 
-    def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self))
+    __str__ = show_fields
 
 
 def draw_structure(rng: np.random.Generator, block: int) -> Structure:

@@ -22,6 +22,11 @@ class Outcome:
         return self.kind == "WRONG"
 
 
+def show_fields(draw: object) -> str:
+    """What was drawn, "name=value, …"."""
+    return ", ".join(f"{f.name}={getattr(draw, f.name)}" for f in dataclasses.fields(draw))
+
+
 def judge(work: Callable[[], str], causes: Sequence[str]) -> Outcome:
     """Run `work`, which returns "" where all agrees, or what does not.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import physkit as pk
 
-from .outcome import Outcome, compare, judge
+from .outcome import Outcome, compare, judge, show_fields
 from .particle_problems import PAIR_KINDS, STEPS, UNITS, Problem, build, reference
 from .verbs import advance
 
@@ -34,8 +34,7 @@ class Structure:
     devices: bool
 
     def __str__(self) -> str:
-        mine = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return "particles: " + ", ".join(f"{k}={v}" for k, v in mine.items())
+        return f"particles: {show_fields(self)}"
 
 
 def draw_structure(rng: np.random.Generator, block: int) -> Structure:
@@ -75,8 +74,7 @@ class Numbers:
     spread: float  # of masses
     speed: float
 
-    def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self))
+    __str__ = show_fields
 
 
 def draw_numbers(rng: np.random.Generator, place: int) -> Numbers:

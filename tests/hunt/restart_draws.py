@@ -11,7 +11,7 @@ import numpy as np
 import physkit as pk
 
 from .bases import INTERVAL, STEPS, Base, build, draw_base
-from .outcome import Outcome, judge
+from .outcome import Outcome, judge, show_fields
 
 WAYS = ("files", "files", "carry", "checkpoint", "simulate", "stopped", "memory")
 MISTAKES = ("", "", "", "", "key", "step", "start", "changed")
@@ -32,8 +32,7 @@ class Numbers:
     cut: int
     mistake: str
 
-    def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self))
+    __str__ = show_fields
 
 
 def draw_structure(rng: np.random.Generator, block: int) -> Structure:

@@ -12,7 +12,7 @@ import numpy as np
 import physkit as pk
 
 from .bases import STEPS, Base, build, draw_base, movable_leaves
-from .outcome import Outcome, compare, judge
+from .outcome import Outcome, compare, judge, show_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Numbers:
     files: str
     failing: bool
 
-    def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self))
+    __str__ = show_fields
 
 
 def draw_structure(rng: np.random.Generator, block: int) -> Structure:

@@ -26,7 +26,7 @@ def bounded_loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int) -
     return _loop(body, carry, jax.lax.stop_gradient(count), limit, _linear_tangents)
 
 
-class _Turn(eqx.Module):
+class _TracedBody(eqx.Module):
     """A body, traced, with the arrays that it closes over as leaves.
 
     Unlike Equinox' own conversion it does not compare where arrays are placed: over devices loops change that.
@@ -58,7 +58,7 @@ def _loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int, rule: Ca
     """The loop, with `rule` for its tangents."""
     first = jnp.asarray(0)
     # What the body closes over becomes an argument: it has derivatives, too.
-    turn = _Turn(body, first, carry)
+    turn = _TracedBody(body, first, carry)
     arrays, form = eqx.partition(turn, eqx.is_array)
 
     @eqx.filter_custom_jvp

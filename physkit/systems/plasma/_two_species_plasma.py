@@ -1,5 +1,6 @@
 """A plasma of electrons and ions as particles, and the frequency at which it oscillates."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -116,6 +117,7 @@ def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) ->
     )
 
 
+@functools.cache  # one function for each name: a program would be compiled anew for another
 def _longest_wave(name: str):
     def read(now: Snapshot) -> Float[Array, ""]:
         # Twice the cosine's mean: the amplitude δn/n of the wave as long as the box.
