@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jaxtyping import Array, Int
 
 from .._types import PyTree
@@ -33,7 +32,7 @@ class _TracedBody(eqx.Module):
     """
 
     closed_over: list[Array]
-    jaxpr: Jaxpr = eqx.field(static=True)
+    jaxpr: Any = eqx.field(static=True)
 
     def __init__(self, body: Turn, i: Int[Array, ""], carry: PyTree):
         state, static = eqx.partition(carry, eqx.is_array)
@@ -49,9 +48,8 @@ class _TracedBody(eqx.Module):
 
     def __call__(self, i: Int[Array, ""], carry: PyTree) -> PyTree:
         state, static = eqx.partition(carry, eqx.is_array)
-        call = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, self.closed_over))
-        after = jax.tree.unflatten(jax.tree.structure(state), call(i, *jax.tree.leaves(state)))
-        return eqx.combine(after, static)
+        leaves = jax.core.eval_jaxpr(self.jaxpr, self.closed_over, i, *jax.tree.leaves(state))
+        return eqx.combine(jax.tree.unflatten(jax.tree.structure(state), leaves), static)
 
 
 def _loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int, rule: Callable) -> PyTree:
