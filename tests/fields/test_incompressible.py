@@ -124,6 +124,14 @@ def test_spherical_truncation_keeps_more_modes():
         NavierStokes(0.1, truncation="square")
 
 
+def test_modes_on_the_edge_of_the_sphere_are_left_out_in_every_direction():
+    """Of 21 points (3, 5, 8) is on the edge; as sums of fractions some of its directions are inside."""
+    grid = cube(21)
+    kept = np.asarray(NavierStokes(0.1, truncation="sphere")._kept_modes(grid))
+    n = [np.asarray(x, np.int64) for x in grid.modes()]
+    np.testing.assert_array_equal(kept, 9 * (n[0] ** 2 + n[1] ** 2 + n[2] ** 2) < 2 * 21**2)
+
+
 def test_energy_and_enstrophy_are_conserved_without_viscosity(grid):
     """The truncated equations conserve energy (and enstrophy in the plane) to rounding."""
     v = project_solenoidal(

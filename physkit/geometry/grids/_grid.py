@@ -198,7 +198,7 @@ class Grid(AbstractGrid):
     def map_modes(self, axis: int, function: Callable[[np.ndarray], Any], *, real: bool = True):
         """`function` of the mode numbers along an axis, for this device's modes, ready to broadcast.
 
-        It is evaluated for all modes on the host, in double precision.
+        It is evaluated for all modes on the host, in double precision, and then rounded to that of the grid.
         """
         n = mode_numbers(self, axis, self._all_periodic, real).astype(np.int32)
         return self.along_axis(axis, local_modes(self, axis, function(n), self._all_periodic, real))
@@ -268,7 +268,8 @@ class Grid(AbstractGrid):
     ) -> tuple[Any, ...]:
         """Phases θ = kh from one cell to the next of the modes of `transform`, or a `function` of them.
 
-        One array per axis, ready to broadcast, evaluated for all modes on the host, in double precision.
+        One array per axis, ready to broadcast, evaluated for all modes on the host, in double precision, and
+        then rounded to that of the grid.
         """
         out = []
         for k, n in enumerate(self.shape):

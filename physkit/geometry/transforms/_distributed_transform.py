@@ -137,7 +137,12 @@ def pad_modes(
 def local_modes(
     grid: AbstractGrid, axis: int, x: np.ndarray, kinds: Parities, real: bool
 ) -> ArrayLike:
-    """This device's part of `x`, one number for each mode along `axis`, padding included."""
+    """This device's part of `x`, one number for each mode along `axis`, padding included.
+
+    In the precision of the grid: a program in single precision cuts no table of doubles.
+    """
+    if x.dtype.kind == "f":
+        x = x.astype(grid.spacing.dtype)
     if not is_sharded(grid):
         return x
     owners, comm = transform_plan(grid, kinds, real).owners[axis], grid.space.comm

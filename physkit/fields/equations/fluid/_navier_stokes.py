@@ -1,5 +1,7 @@
 """Incompressible flow by its velocity, in two and three dimensions."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,11 +102,15 @@ class NavierStokes(AbstractEquation):
         if self.truncation == "cube":
             return grid.dealias_mask()
 
-        def squared_fraction(axis: int) -> Array | np.ndarray:
-            return grid.map_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
+        # |n|/N < √2/3: products then alias at most along one axis at a time (Rogallo 1981). In whole numbers,
+        # of at most 31 bits: modes on the edge do not depend on rounding.
+        unit = min(math.lcm(*grid.shape), 2**14)
 
-        # |n|/N < √2/3: products then alias at most along one axis at a time (Rogallo 1981).
-        return jnp.asarray(sum(squared_fraction(axis) for axis in range(grid.dimension)) < 2 / 9)
+        def square(axis: int) -> Array | np.ndarray:
+            size = unit / grid.shape[axis]
+            return grid.map_modes(axis, lambda n: np.rint(9 * (n * size) ** 2).astype(np.int32))
+
+        return jnp.asarray(sum(square(axis) for axis in range(grid.dimension)) < 2 * unit**2)
 
 
 @explain_call
