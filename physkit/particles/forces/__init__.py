@@ -13,10 +13,30 @@ from ._force import (
     Forces as Forces,
 )
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
-from .bonded._angles import HarmonicAngles as HarmonicAngles
+from .bonded._angles import (
+    AbstractAngles as AbstractAngles,
+    CosineAngles as CosineAngles,
+    CosineSquaredAngles as CosineSquaredAngles,
+    HarmonicAngles as HarmonicAngles,
+    urey_bradley as urey_bradley,
+)
 from .bonded._bonded import AbstractBonded as AbstractBonded
-from .bonded._bonds import HarmonicBonds as HarmonicBonds
+from .bonded._bonded_energy import BondedEnergy as BondedEnergy
+from .bonded._bonds import (
+    AbstractBonds as AbstractBonds,
+    FENEBonds as FENEBonds,
+    HarmonicBonds as HarmonicBonds,
+    MorseBonds as MorseBonds,
+)
 from .bonded._sharded_tuples import ShardedTuples as ShardedTuples
+from .bonded._special_pairs import SpecialPairs as SpecialPairs
+from .bonded._torsion_maps import TorsionMaps as TorsionMaps
+from .bonded._torsions import (
+    AbstractTorsions as AbstractTorsions,
+    HarmonicTorsions as HarmonicTorsions,
+    PeriodicTorsions as PeriodicTorsions,
+    RyckaertBellemansTorsions as RyckaertBellemansTorsions,
+)
 from .pairs._direct_gravity import DirectGravity as DirectGravity
 from .pairs._pair_cache import PairCache as PairCache
 from .pairs._pair_sum import (

@@ -1,20 +1,45 @@
-"""Springs on the angle between two bonds."""
+"""Angles: energies of the angle between two bonds, and of the distance of their far ends."""
 
+import math
 from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ShapeError, param, require_nonnegative, safe_arctan2, safe_norm, static
-from physkit.geometry import AbstractSpace
+from physkit.core import (
+    ShapeError,
+    explain_call,
+    param,
+    require_nonnegative,
+    safe_arctan2,
+    safe_norm,
+    static,
+)
 
 from ..._arguments import Numbers
 from ..._particles import Particles
-from ._bonded import AbstractBonded, LocalTuples, Vectors, parameter_by_tuple
-from ._tuples import Tuples
+from ._bonded import AbstractBonded, Differences, Vectors, unit_vectors
+from ._bonds import HarmonicBonds
+from ._local_tuples import LocalTuples
+from ._tuples import Tuples, as_places
 
 
-class HarmonicAngles(AbstractBonded):
+class AbstractAngles(AbstractBonded):
+    """A force on angles: `energies` of the vectors from the middle of each triple to its two ends."""
+
+    tuple_name: ClassVar[str] = "angles"
+
+    @property
+    def differences(self) -> Differences:
+        return ((0, 1), (2, 1))
+
+    def require_valid(self, particles: Particles) -> None:
+        super().require_valid(particles)
+        if particles.dimension == 1:
+            raise ShapeError("there are no angles in one dimension")
+
+
+class HarmonicAngles(AbstractAngles):
     """Springs on the angle θ that two bonds make at the particle in their middle.
 
         U = ½ Σ k (θ − θ₀)²
@@ -37,8 +62,6 @@ class HarmonicAngles(AbstractBonded):
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
 
-    tuple_name: ClassVar[str] = "angles"
-
     tuples: Tuples
     stiffness: Float[Array, "..."] = param()
     angle: Float[Array, "..."] = param()
@@ -51,31 +74,113 @@ class HarmonicAngles(AbstractBonded):
         angle: Numbers = 0.0,
         component: str | None = None,
     ):
-        self.tuples = Tuples.of(triples, 3, self.tuple_name)
-        self.stiffness = parameter_by_tuple(stiffness, self.tuples, "stiffness")
-        self.angle = parameter_by_tuple(angle, self.tuples, "angle")
-        self.component = component
+        self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
         require_nonnegative(self, "stiffness")
 
-    def vectors(self, space: AbstractSpace, members: Float[Array, "3 m d"]) -> Vectors:
-        end, middle, other = members
-        return space.displacement(end, middle), space.displacement(other, middle)
+    def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
+        cosine, sine = _cosine_and_sine(vectors)
+        # arctan2 is accurate at every angle; arccos is not near 0 and π.
+        bend = safe_arctan2(sine, cosine) - local.parameters(self.angle)
+        return 0.5 * local.parameters(self.stiffness) * bend**2
+
+
+class CosineAngles(AbstractAngles):
+    """Bending that is smooth at every angle, for stiff chains.
+
+        U = Σ k [1 − cos(θ − θ₀)]
+
+    Near θ₀ a spring of stiffness k. With θ₀ = π, which is the default, U = Σ k (1 + cos θ).
+
+    **Arguments:**
+
+    - `triples`: `[m 3]` whole numbers: places of end, middle and other end.
+    - `stiffness`: k, energy; a scalar, or `[m]` by angle.
+    - `angle`: θ₀, radians from 0 to π; a scalar, or `[m]` by angle.
+    - `component`: name of the particle component; None where the state is one component.
+
+    **Errors:** as `HarmonicAngles`.
+
+    **Good values:** a chain of bonds of length b has the persistence length b k/(k_B T) where k ≫ k_B T.
+
+    **Reference:** Everaers et al., Science 303, 823 (2004), for semiflexible Kremer–Grest chains.
+    """
+
+    tuples: Tuples
+    stiffness: Float[Array, "..."] = param()
+    angle: Float[Array, "..."] = param()
+    component: str | None = static(default=None)
+
+    def __init__(
+        self,
+        triples: Numbers,
+        stiffness: Numbers = 1.0,
+        angle: Numbers = math.pi,
+        component: str | None = None,
+    ):
+        self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
+        require_nonnegative(self, "stiffness")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
-        a, b = vectors
-        # arctan2 of sine and cosine is accurate at every angle; arccos is not near 0 and π.
-        theta = safe_arctan2(_cross_norm(a, b), jnp.sum(a * b, axis=1))
-        bend = theta - local.local_parameters(self.angle)
-        return 0.5 * local.local_parameters(self.stiffness) * bend**2
+        cosine, sine = _cosine_and_sine(vectors)
+        angle = local.parameters(self.angle)
+        bend = 1 - cosine * jnp.cos(angle) - sine * jnp.sin(angle)
+        return local.parameters(self.stiffness) * bend
 
-    def member_forces(self, forces: Vectors) -> Float[Array, "3 m d"]:
-        end, other = forces
-        return jnp.stack([end, -(end + other), other])
 
-    def require_valid(self, particles: Particles) -> None:
-        super().require_valid(particles)
-        if particles.dimension == 1:
-            raise ShapeError("there are no angles in one dimension")
+class CosineSquaredAngles(AbstractAngles):
+    """Springs on the cosine of the angle that two bonds make.
+
+        U = ½ Σ k (cos θ − cos θ₀)²
+
+    Near θ₀ a spring of stiffness k sin²θ₀ on the angle.
+
+    **Arguments** and errors: as `CosineAngles`; `angle` must be given.
+
+    **Reference:** van Gunsteren et al., Biomolecular Simulation: the GROMOS96 Manual (1996), eq. 2.5.3.2.
+    """
+
+    tuples: Tuples
+    stiffness: Float[Array, "..."] = param()
+    angle: Float[Array, "..."] = param()
+    component: str | None = static(default=None)
+
+    def __init__(
+        self, triples: Numbers, stiffness: Numbers, angle: Numbers, component: str | None = None
+    ):
+        self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
+        require_nonnegative(self, "stiffness")
+
+    def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
+        cosine, _ = _cosine_and_sine(vectors)
+        bend = cosine - jnp.cos(local.parameters(self.angle))
+        return 0.5 * local.parameters(self.stiffness) * bend**2
+
+
+@explain_call
+def urey_bradley(
+    triples: Numbers, stiffness: Numbers, length: Numbers, component: str | None = None
+) -> HarmonicBonds:
+    """Springs between the two far ends of angles, which CHARMM adds to the springs on the angles.
+
+        U = ½ Σ k (r₁₃ − s₀)²
+
+    **Arguments:**
+
+    - `triples`: `[m 3]`, as in `HarmonicAngles`.
+    - `stiffness`: k, energy / length². `length`: s₀. Each a scalar, or `[m]` by angle.
+
+    **Returns:** `HarmonicBonds` between the first and the third of each triple.
+
+    **Reference:** Brooks et al., J. Comput. Chem. 30, 1545 (2009), eq. 1.
+    """
+    ends = as_places(triples, 3, "angles")[:, (0, 2)]
+    return HarmonicBonds(ends, stiffness, length, component)
+
+
+def _cosine_and_sine(vectors: Vectors) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """cos θ and sin θ ≥ 0 of the angle between two vectors; 0 where one of them is 0."""
+    a, b = unit_vectors(vectors)
+    return jnp.sum(a * b, axis=1), _cross_norm(a, b)
 
 
 def _cross_norm(a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, " m"]:

@@ -8,27 +8,36 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, State, as_parameter, matmul
-from physkit.geometry import AbstractSpace
+from physkit.core import (
+    Clock,
+    ShapeError,
+    State,
+    as_parameter,
+    matmul,
+    safe_divide,
+    safe_norm,
+)
 
 from ..._arguments import Numbers
 from ..._particles import Particles
 from .._force import AbstractForce
+from ._local_tuples import LocalTuples
 from ._sharded_tuples import ShardedTuples, local_tuples
 from ._tuples import Tuples
 
-LocalTuples = Tuples | ShardedTuples  # all tuples, or over devices those of this device's particles
 Vectors = tuple[Float[Array, "m d"], ...]
+Differences = tuple[tuple[int, int], ...]
 
 
 class AbstractBonded(AbstractForce):
     """A force on given pairs, triples, … of particles; the energy is a function of vectors between members.
 
-    A new one writes `vectors`, `energies` and `member_forces`. With v the vectors of a tuple,
+    A new one writes `differences` and `energies`. With the vectors v = x_a − x_b of a tuple,
 
-        U = Σ energies(v),   f = −∂U/∂v,   virial = Σ v ⊗ f
+        U = Σ energies(v),   f = −∂U/∂v,   F_a += f,   F_b −= f,   virial = Σ v ⊗ f
 
-    - `tuples`: which particles are bonded. `tuple_name`: what messages call the tuples.
+    - `tuples`: which particles are bonded. `tuple_name`: what messages call them.
+    - `differences`: (a, b) of each vector, places within a tuple.
     """
 
     conserves_momentum: ClassVar[bool] = True
@@ -36,23 +45,20 @@ class AbstractBonded(AbstractForce):
     tuples: eqx.AbstractVar[Tuples]
     tuple_name: eqx.AbstractClassVar[str]
 
+    @property
     @abc.abstractmethod
-    def vectors(self, space: AbstractSpace, members: Float[Array, "k m d"]) -> Vectors:
-        """The vectors of each tuple, from the positions of its first, second, … member."""
+    def differences(self) -> Differences:
+        """(a, b) of each vector x_a − x_b, places within a tuple."""
 
     @abc.abstractmethod
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
-        """The energy of each tuple; its parameters are `local.local_parameters(self.stiffness)`, …"""
+        """The energy of each tuple; its parameters are `local.parameters(self.stiffness)`, …"""
 
     def vector_forces(self, local: LocalTuples, vectors: Vectors) -> Vectors:
         """f = −∂U/∂v; override it where a closed form is faster."""
         # Tuples do not depend on one another: the gradient of the sum has the derivative of each.
         slopes = jax.grad(lambda v: jnp.sum(self.energies(local, v)))(vectors)
         return tuple(-slope for slope in slopes)
-
-    @abc.abstractmethod
-    def member_forces(self, forces: Vectors) -> Float[Array, "k m d"]:
-        """The force on the first, second, … member of each tuple, from the forces along its vectors."""
 
     @property
     def needs_halo(self) -> bool:
@@ -67,8 +73,8 @@ class AbstractBonded(AbstractForce):
         del clock
         particles = self.particles(state)
         local, vectors = self._local_vectors(particles, cache)
-        forces = self.member_forces(self.vector_forces(local, vectors))
-        return local.sum_forces(forces, particles), _as_cache(local)
+        forces = self._member_forces(self.vector_forces(local, vectors))
+        return local.sum_forces(forces), _as_cache(local)
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         return self(clock, state)[0]
@@ -97,28 +103,49 @@ class AbstractBonded(AbstractForce):
         """**Errors:** `ParameterError` or `ShapeError` for particles that these tuples do not fit."""
         self.tuples.require_inside(particles, self.tuple_name)
 
+    def _set(self, places: Numbers, parameters: dict[str, Numbers], component: str | None) -> None:
+        """What constructors do: the tuples, and each parameter, one for all tuples or `[m]`.
+
+        **Errors:** `ShapeError` for other shapes.
+        """
+        width = 1 + max(max(pair) for pair in self.differences)
+        self.tuples, self.component = Tuples.of(places, width, self.tuple_name), component
+        for name, value in parameters.items():
+            setattr(self, name, self._by_tuple(name, as_parameter(value)))
+
+    def _by_tuple(self, name: str, value: Array) -> Array:
+        m = self.tuples.places.shape[0]
+        if getattr(value, "ndim", 0) and value.shape != (m,):
+            raise ShapeError(f"{name} must be a scalar or have shape ({m},); got {value.shape}")
+        return value
+
     def _local(self, particles: Particles, cache: ShardedTuples | None) -> LocalTuples:
         self.require_valid(particles)
-        return local_tuples(self.tuples, particles, cache)
+        return LocalTuples(local_tuples(self.tuples, particles, cache), particles)
 
     def _local_vectors(
         self, particles: Particles, cache: ShardedTuples | None
     ) -> tuple[LocalTuples, Vectors]:
         local = self._local(particles, cache)
-        return local, self.vectors(particles.space, local.positions(particles))
+        return local, local.vectors(self.differences)
+
+    def _member_forces(self, forces: Vectors) -> Float[Array, "k m d"]:
+        """The force on the first, second, … member of each tuple, from the forces along its vectors."""
+        total: dict[int, Array] = {}
+        for (a, b), force in zip(self.differences, forces, strict=True):
+            total[a] = total[a] + force if a in total else force
+            total[b] = total[b] - force if b in total else -force
+        return jnp.stack([total[member] for member in sorted(total)])
 
 
-def parameter_by_tuple(value: Numbers, tuples: Tuples, name: str) -> Float[Array, "..."]:
-    """A parameter that is one for all tuples, or `[m]`.
+def unit_vectors(vectors: Vectors) -> Vectors:
+    """Each vector divided by its length; 0 where that is 0.
 
-    **Errors:** `ShapeError` for other shapes.
+    Products of several vectors of 10⁻¹⁰ m are beyond float32; of unit vectors they are not.
     """
-    array, m = as_parameter(value), tuples.places.shape[0]
-    if getattr(array, "ndim", 0) and array.shape != (m,):
-        raise ShapeError(f"{name} must be a scalar or have shape ({m},); got {array.shape}")
-    return array
+    return tuple(safe_divide(v, safe_norm(v, keepdims=True)) for v in vectors)
 
 
 def _as_cache(local: LocalTuples) -> ShardedTuples | None:
     # On a single device the tuples are part of the force, and nothing is carried.
-    return local if isinstance(local, ShardedTuples) else None
+    return local.tables if isinstance(local.tables, ShardedTuples) else None

@@ -1,19 +1,36 @@
-"""Springs between given pairs of particles."""
+"""Bonds: energies of the distance of given pairs of particles."""
 
 from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative, safe_divide, safe_norm, static
-from physkit.geometry import AbstractSpace
+from physkit.core import (
+    param,
+    require_nonnegative,
+    require_positive,
+    safe_divide,
+    safe_norm,
+    static,
+)
 
 from ..._arguments import Numbers
-from ._bonded import AbstractBonded, LocalTuples, Vectors, parameter_by_tuple
+from ._bonded import AbstractBonded, Differences, Vectors
+from ._local_tuples import LocalTuples
 from ._tuples import Tuples
 
 
-class HarmonicBonds(AbstractBonded):
+class AbstractBonds(AbstractBonded):
+    """A force along bonds: `energies` of the vector from the second to the first of each pair."""
+
+    tuple_name: ClassVar[str] = "bonds"
+
+    @property
+    def differences(self) -> Differences:
+        return ((0, 1),)
+
+
+class HarmonicBonds(AbstractBonds):
     """Springs between given pairs of particles.
 
         U = ½ Σ k (r − r₀)²
@@ -40,8 +57,6 @@ class HarmonicBonds(AbstractBonded):
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
 
-    tuple_name: ClassVar[str] = "bonds"
-
     tuples: Tuples
     stiffness: Float[Array, "..."] = param()
     length: Float[Array, "..."] = param()
@@ -54,28 +69,105 @@ class HarmonicBonds(AbstractBonded):
         length: Numbers = 0.0,
         component: str | None = None,
     ):
-        self.tuples = Tuples.of(pairs, 2, self.tuple_name)
-        self.stiffness = parameter_by_tuple(stiffness, self.tuples, "stiffness")
-        self.length = parameter_by_tuple(length, self.tuples, "length")
-        self.component = component
+        self._set(pairs, {"stiffness": stiffness, "length": length}, component)
         require_nonnegative(self, "stiffness")
 
-    def vectors(self, space: AbstractSpace, members: Float[Array, "2 m d"]) -> Vectors:
-        first, second = members
-        return (space.displacement(first, second),)
-
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
-        stretch = safe_norm(vectors[0]) - local.local_parameters(self.length)
-        return 0.5 * local.local_parameters(self.stiffness) * stretch**2
+        stretch = safe_norm(vectors[0]) - local.parameters(self.length)
+        return 0.5 * local.parameters(self.stiffness) * stretch**2
 
     def vector_forces(self, local: LocalTuples, vectors: Vectors) -> Vectors:
         (d,) = vectors
         r = safe_norm(d)
-        stiffness = local.local_parameters(self.stiffness)
-        length = local.local_parameters(self.length)
+        stiffness = local.parameters(self.stiffness)
+        length = local.parameters(self.length)
         # Two ends on one spot have no direction: the force is 0 there, and so is its derivative.
         return (safe_divide(stiffness * (length - r), r)[:, None] * d,)
 
-    def member_forces(self, forces: Vectors) -> Float[Array, "2 m d"]:
-        (force,) = forces
-        return jnp.stack([force, -force])
+
+class FENEBonds(AbstractBonds):
+    """Bonds that cannot be stretched beyond a length: finitely extensible, nonlinear, elastic.
+
+        U = −½ Σ k R² ln(1 − (r/R)²)
+
+    **Arguments:**
+
+    - `pairs`: `[m 2]` whole numbers: the places of the two ends in the particle arrays.
+    - `stiffness`: k, energy / length²; a scalar, or `[m]` by bond.
+    - `max_length`: R, length; a scalar, or `[m]` by bond.
+    - `component`: name of the particle component; None where the state is one component.
+
+    **Errors:** as `HarmonicBonds`; `ParameterError` for a length that is not positive. A bond of R or more is
+    a fault: energy and force are NaN.
+
+    **Good values:** Kremer–Grest chains: k = 30 ε/σ², R = 1.5 σ, beside `Pairwise(WCA(), cutoff=2**(1/6))`
+    between all beads, bonded ones as well; bonds are then 0.97 σ long.
+
+    **Reference:** Kremer & Grest, J. Chem. Phys. 92, 5057 (1990), eq. 3.
+    """
+
+    tuples: Tuples
+    stiffness: Float[Array, "..."] = param()
+    max_length: Float[Array, "..."] = param()
+    component: str | None = static(default=None)
+
+    def __init__(
+        self,
+        pairs: Numbers,
+        stiffness: Numbers = 30.0,
+        max_length: Numbers = 1.5,
+        component: str | None = None,
+    ):
+        self._set(pairs, {"stiffness": stiffness, "max_length": max_length}, component)
+        require_nonnegative(self, "stiffness")
+        require_positive(self, "max_length")
+
+    def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
+        longest = local.parameters(self.max_length)
+        ratio2 = jnp.sum(vectors[0] ** 2, axis=1) / longest**2
+        # log1p: accurate for short bonds, too; beyond the limit it is NaN.
+        return -0.5 * local.parameters(self.stiffness) * longest**2 * jnp.log1p(-ratio2)
+
+
+class MorseBonds(AbstractBonds):
+    """Bonds that break: a well of finite depth.
+
+        U = Σ D [1 − e^(−a(r − r₀))]²
+
+    0 at r₀, D at infinity; the frequency of small vibrations is a √(2D/μ).
+
+    **Arguments:**
+
+    - `pairs`: `[m 2]` whole numbers: the places of the two ends in the particle arrays.
+    - `depth`: D, energy. `steepness`: a, inverse length. `length`: r₀. Each a scalar, or `[m]` by bond.
+    - `component`: name of the particle component; None where the state is one component.
+
+    **Errors:** as `HarmonicBonds`.
+
+    **Good values:** a = √(k/2D) where k is the stiffness of the harmonic bond that it replaces.
+
+    **Reference:** Morse, Phys. Rev. 34, 57 (1929), eq. 4.
+    """
+
+    tuples: Tuples
+    depth: Float[Array, "..."] = param()
+    steepness: Float[Array, "..."] = param()
+    length: Float[Array, "..."] = param()
+    component: str | None = static(default=None)
+
+    def __init__(
+        self,
+        pairs: Numbers,
+        depth: Numbers,
+        steepness: Numbers,
+        length: Numbers,
+        component: str | None = None,
+    ):
+        self._set(pairs, {"depth": depth, "steepness": steepness, "length": length}, component)
+        require_nonnegative(self, "depth", "length")
+        require_positive(self, "steepness")
+
+    def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
+        stretch = safe_norm(vectors[0]) - local.parameters(self.length)
+        decay = jnp.exp(-local.parameters(self.steepness) * stretch)
+        return local.parameters(self.depth) * (1 - decay) ** 2

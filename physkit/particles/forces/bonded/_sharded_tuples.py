@@ -92,17 +92,21 @@ class ShardedTuples(AbstractShardedCache):
         """These tuples, by rows of local and received particles."""
         return Tuples(self.places, self.slots)
 
-    def positions(self, particles: Particles) -> Float[Array, "k l d"]:
+    def members(self, x: Float[Array, "n d"], particles: Particles) -> Float[Array, "k l d"]:
+        return self.tuples.gather(self._exchange(x, particles))
+
+    def member_integers(self, x: Int[Array, " n"], particles: Particles) -> Int[Array, "k l"]:
+        return self._exchange(x, particles)[self.places.T]
+
+    def _exchange(self, x: Array, particles: Particles) -> Array:
         slab = require_ownership(particles.ownership).slab(particles.space)
         # The same rows go to both sides, so that no table need tell on which side the partner is.
-        halo = Halo(self.edge, self.edge, self.peak_counts[1])
-        return self.tuples.gather(halo.exchange(slab, particles.position))
+        return Halo(self.edge, self.edge, self.peak_counts[1]).exchange(slab, x)
 
     def sum_forces(self, y: Float[Array, "k l d"], particles: Particles) -> Float[Array, "n d"]:
-        # Unused tuples have particle 0 as every member: their forces mean nothing.
-        is_used = (self.num_owned > 0)[None, :, None]
         # Forces on copies are dropped: the device that owns them computes the same tuple itself.
-        total = self.tuples.sum_by_particle(jnp.where(is_used, y, 0), self.slots.shape[0])
+        used = jnp.where(self.is_used[None, :, None], y, 0)
+        total = self.tuples.sum_by_particle(used, self.slots.shape[0])
         return poison_where(total[: particles.num_slots], ~self.is_complete)
 
     def local_parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -110,11 +114,19 @@ class ShardedTuples(AbstractShardedCache):
             return x  # one for all tuples
         return linear_call(_TakeLocal(), _PutLocal(), (self.chosen, self.local), x)
 
+    def local_integers(self, x: Int[Array, " m"]) -> Int[Array, " l"]:
+        return x.at[self.chosen].get(mode="fill", fill_value=0)
+
+    @property
+    def is_used(self) -> Bool[Array, " l"]:
+        return self.num_owned > 0
+
     def weight_by_ownership(self, x: Float[Array, "l ..."]) -> Float[Array, "l ..."]:
         # A tuple on two devices counts on each by the fraction of its particles that the device owns.
         weight = self.num_owned.astype(x.dtype) / self.places.shape[-1]
         weight = jnp.where(self.is_complete, weight, jnp.nan)
-        return weight.reshape(-1, *(1,) * (x.ndim - 1)) * x
+        weight = weight.reshape(-1, *(1,) * (x.ndim - 1))
+        return jnp.where(weight == 0, 0, weight * x)
 
 
 # `chosen` and `local` are inverse to one another, so that either map is the other's transpose: a gather both
@@ -249,8 +261,9 @@ def _build(tuples: Tuples, old: ShardedTuples, particles: Particles) -> ShardedT
     new = {
         "chosen": chosen,
         "local": local,
-        # A missing particle, −1, reads row 0: the fault below poisons all sums.
-        "places": jnp.where(is_read[:, None], jnp.maximum(places, 0), 0),
+        # A missing particle, −1, reads row 0: the fault below poisons all sums. Unused rows repeat the first,
+        # whose energy is finite.
+        "places": jnp.maximum(jnp.where(is_read[:, None], places, places[:1]), 0),
         "slots": jnp.where(is_named, member * found + local_tuple, width * found),
         "num_owned": jnp.sum(owned, axis=1, dtype=jnp.int32),
         "edge": edge,

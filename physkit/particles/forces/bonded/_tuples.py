@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, linear_call
 
@@ -40,7 +40,7 @@ class Tuples(Module):
     @staticmethod
     def of(places: Numbers, width: int, name: str) -> "Tuples":
         """Tuples of `width` places each; `name` is what messages call them."""
-        numbers = _as_places(places, width, name)
+        numbers = as_places(places, width, name)
         return Tuples(jnp.asarray(numbers), jnp.asarray(_entries_by_particle(numbers)))
 
     def gather(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
@@ -62,9 +62,15 @@ class Tuples(Module):
 
     # --- the interface that `ShardedTuples` has over devices ---------------------------------------
 
-    def positions(self, particles: Particles) -> Float[Array, "k m d"]:
-        """Positions of the first, second, … members of these tuples."""
-        return self.gather(particles.position)
+    def members(self, x: Float[Array, "n d"], particles: Particles) -> Float[Array, "k m d"]:
+        """x of the first, second, … members of these tuples, from x of all particles."""
+        del particles
+        return self.gather(x)
+
+    def member_integers(self, x: Int[Array, " n"], particles: Particles) -> Int[Array, "k m"]:
+        """The same for whole numbers, which have no derivative."""
+        del particles
+        return x[self.places.T]
 
     def sum_forces(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
         """The force on each particle, from the forces on the members of tuples."""
@@ -73,6 +79,15 @@ class Tuples(Module):
     def local_parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The parameters of these tuples, from one for all tuples or one for each."""
         return x
+
+    def local_integers(self, x: Int[Array, " m"]) -> Int[Array, " m"]:
+        """The same for whole numbers, which have no derivative."""
+        return x
+
+    @property
+    def is_used(self) -> Bool[Array, " m"]:
+        """Which of these are tuples at all; the rest fills arrays."""
+        return jnp.ones(self.places.shape[0], bool)
 
     def weight_by_ownership(self, x: Float[Array, "m ..."]) -> Float[Array, "m ..."]:
         """`x` by tuple, weighted so that a sum over all devices counts every tuple once."""
@@ -111,7 +126,7 @@ def _entries_by_particle(places: np.ndarray) -> np.ndarray:
     return slots
 
 
-def _as_places(value: Numbers, width: int, name: str) -> np.ndarray:
+def as_places(value: Numbers, width: int, name: str) -> np.ndarray:
     """`value` as a host array `[m width]` of distinct places per row."""
     numbers = concrete_value(value)
     if numbers is None:
