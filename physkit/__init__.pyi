@@ -75,6 +75,7 @@ from .particles.forces import (
     AbstractExternalForce as AbstractExternalForce,
     AbstractForce as AbstractForce,
     AbstractPairPotential as AbstractPairPotential,
+    BondedEnergy as BondedEnergy,
     Coulomb as Coulomb,
     DirectGravity as DirectGravity,
     ExternalEnergy as ExternalEnergy,
@@ -84,6 +85,7 @@ from .particles.forces import (
     HarmonicTrap as HarmonicTrap,
     LennardJones as LennardJones,
     Pairwise as Pairwise,
+    PeriodicTorsions as PeriodicTorsions,
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
 )

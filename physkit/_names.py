@@ -15,9 +15,10 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "geometry": ("Box", "Free", "Grid", "Triclinic"),
     "particles": ("Particles", "lattice", "maxwell_boltzmann", "minimize", "remove_drift"),
     "particles.forces": (
-        "AbstractExternalForce", "AbstractForce", "AbstractPairPotential", "Coulomb",
+        "AbstractExternalForce", "AbstractForce", "AbstractPairPotential", "BondedEnergy", "Coulomb",
         "DirectGravity", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",
-        "HarmonicTrap", "LennardJones", "Pairwise", "UniformAcceleration", "UniformField",
+        "HarmonicTrap", "LennardJones", "Pairwise", "PeriodicTorsions", "UniformAcceleration",
+        "UniformField",
     ),
     "fields": ("AbstractEquation", "Field", "stack"),
     "coupling": ("Drag", "ParticleMesh", "deposit", "interpolate"),
@@ -145,9 +146,12 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Forces on particles.",
         {
             "particles.forces": (
-                "AbstractExternalForce", "AbstractForce", "DirectGravity", "ExternalEnergy", "ExternalForce",
-                "Forces", "HarmonicAngles", "HarmonicBonds", "HarmonicTrap", "Modulated", "Pairwise",
-                "UniformAcceleration", "UniformField",
+                "AbstractAngles", "AbstractBonded", "AbstractBonds", "AbstractExternalForce", "AbstractForce",
+                "AbstractTorsions", "BondedEnergy", "CosineAngles", "CosineSquaredAngles", "DirectGravity",
+                "ExternalEnergy", "ExternalForce", "FENEBonds", "Forces", "HarmonicAngles", "HarmonicBonds",
+                "HarmonicTorsions", "HarmonicTrap", "Modulated", "MorseBonds", "Pairwise", "PeriodicTorsions",
+                "RyckaertBellemansTorsions", "SpecialPairs", "TorsionMaps", "UniformAcceleration",
+                "UniformField", "urey_bradley",
             ),
             "coupling": ("Comoving", "ParticleMesh"),
         },

@@ -23,6 +23,10 @@ _GRAVITY = (
     "pk.DirectGravity(…), pk.ParticleMesh(grid, pk.mesh.Gravity()), or pk.UniformAcceleration([…])"
 )
 _BONDS = "pk.HarmonicBonds(bonds, stiffness, length)"
+_TORSIONS = "pk.PeriodicTorsions(quadruples, stiffness, multiplicity, phase)"
+_IMPROPER = "pk.forces.HarmonicTorsions(quadruples, stiffness, angle), or pk.PeriodicTorsions"
+_MAPS = "pk.forces.TorsionMaps(quintuples, values)"
+_OWN_BONDS = "pk.BondedEnergy(places, function, parameters)"
 _DIFFUSION = "pk.equations.Diffusion(diffusivity)"
 _NLS = "pk.equations.Schroedinger(interaction=…)"
 _POISSON = "pk.elliptic.solve_poisson(field)"
@@ -93,6 +97,14 @@ SYNONYMS: dict[str, str] = {
     "Bond": _BONDS, "Bonds": _BONDS, "Angle": "pk.HarmonicAngles(triples, stiffness, angle)",
     "Angles": "pk.HarmonicAngles(triples, stiffness, angle)",
     "HarmonicBondForce": _BONDS, "bond_harmonic": _BONDS, "Spring": f"{_BONDS} or pk.HarmonicTrap(stiffness)",
+    "Torsion": _TORSIONS, "Dihedral": _TORSIONS, "PeriodicTorsionForce": _TORSIONS, "Improper": _IMPROPER,
+    "RBTorsionForce": "pk.forces.RyckaertBellemansTorsions(quadruples, coefficients)",
+    "CMAP": _MAPS, "CMAPTorsionForce": _MAPS, "FENE": "pk.forces.FENEBonds(pairs, stiffness, max_length)",
+    "MorseBond": "pk.forces.MorseBonds(pairs, depth, steepness, length)",
+    "UreyBradley": "pk.forces.urey_bradley(triples, stiffness, length)",
+    "special_bonds": "pk.Pairwise(…, exclude=pairs) + pk.forces.SpecialPairs(pairs, potential, scale)",
+    "CustomBondForce": _OWN_BONDS, "CustomAngleForce": _OWN_BONDS, "CustomTorsionForce": _OWN_BONDS,
+    "CustomCompoundBondForce": _OWN_BONDS,
     "HarmonicAngleForce": "pk.HarmonicAngles(…)", "HarmonicOscillator": "pk.HarmonicTrap(stiffness)",
     "CustomExternalForce": "pk.ExternalForce(lambda t, particles: …) or pk.ExternalEnergy(…)",
     "addforce": "pk.ExternalForce(lambda t, particles: …)", "efield": "pk.UniformField([…])",
@@ -169,8 +181,7 @@ ABSENT: dict[str, str] = {
     "ParrinelloRahman": _BAROSTAT, "Berendsen": _THERMOSTAT, "Andersen": _THERMOSTAT,
     "VelocityRescaling": _THERMOSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
-    "Torsion": _MANY_BODY, "Dihedral": _MANY_BODY, "PeriodicTorsionForce": _MANY_BODY, "EAM": _MANY_BODY,
-    "FENE": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
+    "EAM": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
     "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,
     "ForceField": "force-field files: add pk.Pairwise, pk.HarmonicBonds and pk.HarmonicAngles",
     "Topology": "topology files: bonds are pairs of indices in pk.HarmonicBonds",

@@ -26,6 +26,8 @@ from physkit.geometry import Box
 from physkit.parallel import Spmd
 from physkit.particles import Particles
 from physkit.particles.forces import (
+    BondedEnergy,
+    Coulomb,
     DirectGravity,
     HarmonicAngles,
     HarmonicBonds,
@@ -33,6 +35,7 @@ from physkit.particles.forces import (
     Morse,
     Pairwise,
     ShardedTuples,
+    SpecialPairs,
 )
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 
@@ -206,18 +209,35 @@ def evaluate_each(terms, particles):
     return [evaluate(term, particles) for term in terms]
 
 
-def test_bonds_and_angles_over_devices():
-    """Bonds reach across slabs and the ends of the box; parameters are arrays over tuples, or scalars."""
-    atoms, (pairs, triples) = fluid(), sheet()
-    force = HarmonicBonds(pairs, jnp.linspace(1.0, 2.0, len(pairs)), 1.1)
-    force = force + HarmonicAngles(triples, 2.0, jnp.linspace(1.0, 2.0, len(triples)))
-    one, sharded_atoms = jax.jit(evaluate_each)(force.terms, atoms), shard(atoms, (4,))
-    four = Spmd(SpmdFunction(evaluate_each), (4,))(shard(force.terms, (4,)), sharded_atoms)
+def three_body(x, p):
+    return p["scale"] * jnp.sum(x[1] * x[2]) ** 2
+
+
+def check_over_devices(forces, atoms):
+    one, sharded_atoms = jax.jit(evaluate_each)(forces.terms, atoms), shard(atoms, (4,))
+    four = Spmd(SpmdFunction(evaluate_each), (4,))(shard(forces.terms, (4,)), sharded_atoms)
     for (expected, energy, virial), (found, total, stress) in zip(one, four, strict=True):
         whole = unshard(sharded_atoms.replace(velocity=found), (4,)).velocity
         assert distance(whole, expected) < 1e-13
         assert distance(total[0], energy) < 1e-13
         assert distance(stress[0], virial) < 1e-13
+
+
+def test_bonds_and_angles_over_devices():
+    """Bonds reach across slabs and the ends of the box; parameters are arrays over tuples, or scalars."""
+    pairs, triples = sheet()
+    bonds = HarmonicBonds(pairs, jnp.linspace(1.0, 2.0, len(pairs)), 1.1)
+    angles = HarmonicAngles(triples, 2.0, jnp.linspace(1.0, 2.0, len(triples)))
+    check_over_devices(bonds + angles, fluid())
+
+
+@pytest.mark.slow
+def test_charges_of_pairs_and_own_energies_over_devices():
+    """Properties of particles, and parameters of a function, are found wherever their tuple is."""
+    pairs, triples = sheet()
+    own = BondedEnergy(triples, three_body, {"scale": jnp.linspace(1.0, 2.0, len(triples))})
+    special = SpecialPairs(pairs, Coulomb(), jnp.linspace(0.5, 1.0, len(pairs)))
+    check_over_devices(own + special, fluid(charge=np.cos(np.arange(fluid().num_particles))))
 
 
 def test_direct_gravity_over_devices():

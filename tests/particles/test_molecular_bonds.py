@@ -133,7 +133,14 @@ def test_values():
         np.testing.assert_allclose(found[name], expected, rtol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("name", TERMS)
+# In the fast suite one of each kind: the others differ in their energies, which `test_values` knows.
+ONE_OF_EACH = ("FENEBonds", "PeriodicTorsions", "SpecialPairs", "BondedEnergy")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(k, marks=() if k in ONE_OF_EACH else pytest.mark.slow) for k in TERMS],
+)
 def test_force_virial_precision_and_parameters(name):
     """Force and virial are derivatives of the energy; so are those by parameters; nothing overflows in SI."""
     box = Box([6.5, 7.0, 7.5])

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -84,12 +85,13 @@ class TorsionMaps(AbstractBonded):
         # x₃ − x₂ points along the chain; a dihedral angle takes its axis against it.
         phi = dihedral_angle((first, second, third))
         psi = dihedral_angle((second, -third, fourth))
-        which = local.integers(self.map)
-        g = self.values.shape[-1]
-        cells, weights = zip(*(_spline_weights(angle, g) for angle in (phi, psi)), strict=True)
+        maps, g, _ = self.values.shape
+        along_phi, along_psi = _spline_weights(phi, g), _spline_weights(psi, g)
+        which = jax.nn.one_hot(local.integers(self.map), maps, dtype=phi.dtype)
+        # All places of all maps, most with weight 0: products of matrices, whose transpose is no scatter.
         coefficients = _spline_coefficients(self.values)
-        patch = coefficients[which[:, None, None], cells[0][:, :, None], cells[1][:, None, :]]
-        return einsum("mab,ma,mb->m", patch, *weights)
+        at_phi = einsum("ma,kab->mkb", along_phi, coefficients)
+        return einsum("mk,mkb,mb->m", which, at_phi, along_psi)
 
     def require_valid(self, particles: Particles) -> None:
         super().require_valid(particles)
@@ -97,22 +99,14 @@ class TorsionMaps(AbstractBonded):
             raise ShapeError(f"torsions need three dimensions; there are {particles.dimension}")
 
 
-def _spline_weights(
-    angle: Float[Array, " m"], g: int
-) -> tuple[Int[Array, "m 4"], Float[Array, "m 4"]]:
-    """The four splines that are not 0 at `angle`, and their values (cubic B-splines)."""
-    place = angle * (g / (2 * jnp.pi))
-    cell = jnp.floor(place)
-    t = place - cell
-    weights = [
-        (1 - t) ** 3 / 6,
-        (3 * t**3 - 6 * t**2 + 4) / 6,
-        (-3 * t**3 + 3 * t**2 + 3 * t + 1) / 6,
-        t**3 / 6,
-    ]
-    neighbors = jnp.arange(-1, 3, dtype=jnp.int32)[None]
-    cells = (cell.astype(jnp.int32)[:, None] + neighbors) % g
-    return cells, jnp.stack(weights, axis=1)
+def _spline_weights(angle: Float[Array, " m"], g: int) -> Float[Array, "m g"]:
+    """The values at `angle` of the periodic cubic B-splines around each of the g nodes."""
+    node = jnp.arange(g, dtype=angle.dtype)[None]
+    away = angle[:, None] * (g / (2 * jnp.pi)) - node
+    distance = jnp.abs(away - g * jnp.round(away / g))
+    inner = (4 - 6 * distance**2 + 3 * distance**3) / 6
+    outer = jnp.maximum(2 - distance, 0) ** 3 / 6
+    return jnp.where(distance < 1, inner, outer)
 
 
 def _spline_coefficients(values: Float[Array, "maps g g"]) -> Float[Array, "maps g g"]:
