@@ -59,20 +59,30 @@ from physkit.particles.forces import (
     WCA,
     AbstractForce,
     AbstractPairPotential,
+    BondedEnergy,
     Buckingham,
+    CosineAngles,
+    CosineSquaredAngles,
     Coulomb,
     DirectGravity,
     ExternalEnergy,
     ExternalForce,
+    FENEBonds,
     HarmonicAngles,
     HarmonicBonds,
+    HarmonicTorsions,
     HarmonicTrap,
     LennardJones,
     Modulated,
     Morse,
+    MorseBonds,
     NeuralPair,
     Pairwise,
+    PeriodicTorsions,
+    RyckaertBellemansTorsions,
     SoftSphere,
+    SpecialPairs,
+    TorsionMaps,
     UniformAcceleration,
     UniformField,
     Yukawa,
@@ -130,6 +140,10 @@ def lattice(space=None, n=27):
     )  # fmt: skip
 
 
+def five_bodies():
+    return irregular_particles(n=5)
+
+
 # Force, particles, and options of the check. Derivatives of forces in charges, masses, boxes and
 # all parameters are part of it.
 FORCES = {
@@ -151,6 +165,32 @@ FORCES = {
             {},
         )
     ],
+    FENEBonds: [(lambda: FENEBonds([[0, 1], [2, 1]], 3.0, 9.0), five_bodies, {})],
+    MorseBonds: [(lambda: MorseBonds([[0, 1], [2, 1]], 1.3, 0.8, 1.1), five_bodies, {})],
+    CosineAngles: [(lambda: CosineAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7), five_bodies, {})],
+    CosineSquaredAngles: [
+        (lambda: CosineSquaredAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7), five_bodies, {})
+    ],
+    PeriodicTorsions: [(lambda: PeriodicTorsions([[0, 1, 2, 4]], 1.3, 2, 0.4), five_bodies, {})],
+    HarmonicTorsions: [(lambda: HarmonicTorsions([[0, 1, 2, 4]], 1.3, 0.4), five_bodies, {})],
+    RyckaertBellemansTorsions: [
+        (
+            lambda: RyckaertBellemansTorsions([[0, 1, 2, 4]], [1.0, 0.5, -1.0, 0.3, 0.2, 0.1]),
+            five_bodies,
+            {},
+        )
+    ],
+    TorsionMaps: [
+        (
+            lambda: TorsionMaps([[0, 1, 2, 3, 4]], np.cos(np.arange(36.0)).reshape(6, 6)),
+            five_bodies,
+            {},
+        )
+    ],
+    SpecialPairs: [
+        (lambda: SpecialPairs([[0, 1], [2, 1]], Coulomb(1.2, 3.0), 0.5), lambda: lattice(n=9), {})
+    ],
+    BondedEnergy: [(lambda: BondedEnergy([[0, 1, 2]], _three_body, {"k": 1.2}), five_bodies, {})],
     UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), irregular_particles, {})],
     UniformField: [(lambda: UniformField([0.0, 0.3, -9.8]), irregular_particles, {})],
     HarmonicTrap: [(lambda: HarmonicTrap(1.5, [0.1, 0.2, 0.3]), irregular_particles, {})],
@@ -190,6 +230,10 @@ SLOW_FORCES = [
 
 def _well(t, particles, args):
     return jnp.sum(jnp.cos(particles.position - args["speed"] * t))
+
+
+def _three_body(x, p):
+    return p["k"] * jnp.sum(x[1] * x[2]) ** 2
 
 
 def _pull(t, particles, args):
