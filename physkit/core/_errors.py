@@ -88,7 +88,7 @@ class NotReversible(PhyskitError, TypeError):  # noqa: N818  named by the design
 
 
 class SimulationDiverged(PhyskitError, RuntimeError):  # noqa: N818  named by the design
-    """The state is not finite, or a guard is broken; `diagnose` finds the step at which it began."""
+    """The state is not finite, or about to be, or a guard is broken; `diagnose` finds the step."""
 
     def __init__(
         self, message: str, *, sim: Any = None, carry: Any = None, steps: int | None = None

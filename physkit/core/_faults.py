@@ -45,6 +45,7 @@ class Fault(enum.IntFlag):
     NOT_REPLICATED = 32768
     BOND = 65536
     FORCE_RANGE = 131072
+    UNRESOLVED = 262144
 
 
 # In the order in which errors are raised where several bits are set: causes before what follows from them.
@@ -52,9 +53,9 @@ class Fault(enum.IntFlag):
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.CUTOFF: (
         CutoffError,
-        "a cutoff (plus skin) reaches beyond the minimum-image limit of the box; "
-        "use a larger box or a shorter cutoff (space.max_cutoff(d) is the limit), or no skin=…, "
-        "which then takes what the box leaves",
+        "a cutoff (cutoff= of a force, plus skin= where one was given) is beyond the minimum-image limit of the "
+        "box, half of its smallest height (box.max_cutoff(d) is the number); use a larger box or a shorter "
+        "cutoff, or leave out skin=, which then takes what the box leaves",
     ),
     Fault.BOND: (
         CutoffError,
@@ -127,6 +128,12 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),
+    Fault.UNRESOLVED: (
+        SimulationDiverged,
+        "the state is about to diverge: dt is too large for what is advanced explicitly (advection, reactions, "
+        "functions of the state), whose second evaluation in a step changes the state by more than its size; "
+        "reduce dt",
+    ),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),
 }
 

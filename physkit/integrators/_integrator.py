@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import jax
 from jax.typing import ArrayLike
+from jaxtyping import Array, Bool
 
 from physkit.core import (
     AbstractTerm,
@@ -69,6 +70,16 @@ class AbstractIntegrator(Module):
         """The complete state after any number of `step_lazy`."""
         del plan, aux
         return state
+
+    def is_unresolved(
+        self, plan: Plan, clock: Clock, state: State, aux: Aux
+    ) -> Bool[Array, ""] | None:
+        """Whether a step from the complete `state` is too long to mean anything; None where nothing tells.
+
+        Asked at the end of every chunk, with no part in derivatives: a run that blows up stays finite for
+        some steps.
+        """
+        del plan, clock, state, aux
 
     # --- steps backward, for Reversible() -------------------------------------------------------
 

@@ -12,7 +12,7 @@ from physkit.core import PhyskitError
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """`kind` is "agrees", "named" (an error or a fault that names the cause), "chaotic" or "WRONG"."""
+    """`kind` is "agrees", "named" (an error or a fault that names the cause), "chaotic", "kink" or "WRONG"."""
 
     kind: str
     text: str
@@ -48,8 +48,9 @@ def judge(work: Callable[[], str], causes: Sequence[str]) -> Outcome:
             return Outcome("WRONG", f"raw error {type(error).__name__}: {error}")
     if not difference:
         return Outcome("agrees", "")
-    if difference.startswith("chaotic"):
-        return Outcome("chaotic", difference)
+    for kind in ("chaotic", "kink"):
+        if difference.startswith(kind):
+            return Outcome(kind, difference)
     for warning in caught:
         if any(re.search(cause, str(warning.message), re.IGNORECASE) for cause in causes):
             return Outcome("named", f"warning: {warning.message}")

@@ -17,6 +17,7 @@ from . import (
     draws,
     field_draws,
     gradient_draws,
+    kinks,
     newton,
     particle_problems,
     restart_draws,
@@ -103,6 +104,23 @@ class TestTheHuntItself:
         ways = ("files", "stopped", "memory")
         found = [draws.examine(n) for n in range(100, 120) if draws.parts(n)[2].way in ways][:4]
         assert any("expected" in outcome.text for outcome in found)
+
+    def test_a_kink_is_no_excuse_for_a_wrong_derivative(self):
+        """A limited slope, min(a, b) of positive ones, has none at a = b = 0; a smooth function has one."""
+        limited = lambda a, b: np.sign(a) * min(abs(a), abs(b)) if a * b > 0 else 0.0
+        line = lambda f, u, slope: kinks.Line(
+            lambda s: f(s * u[0], s * u[1]) + 0.3 * s**2, lambda s: slope(s) + 0.6 * s, 1.0, 1.0
+        )
+        u, v, w = (1.0, 2.0), (0.9, 0.1), (0.1, 1.9)
+        parts = lambda f: (line(f, v, lambda s: 0.0), line(f, w, lambda s: 0.0))
+        at_kink = lambda wrong: line(limited, u, lambda s: wrong if s else 1.6)
+        assert kinks.is_kink(at_kink(1.0), parts(limited), 0.6)
+        assert not kinks.is_kink(at_kink(1.001), parts(limited), 0.6)
+        smooth = lambda a, b: a + np.sin(b)
+        wrong_there = line(smooth, u, lambda s: 1 + 2 * np.cos(2 * s) if s else 2.0)
+        assert not kinks.is_kink(wrong_there, parts(smooth), 1.0)
+        one_sided = lambda a, b: abs(a)
+        assert kinks.is_kink(line(one_sided, u, np.sign), parts(one_sided), 1.0)
 
     def test_a_raw_error(self):
         def work():

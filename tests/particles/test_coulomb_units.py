@@ -46,6 +46,18 @@ def test_ions_in_meters_and_coulombs(charge, exact):
         )
 
 
+def test_charges_too_small_for_the_precision_are_named():
+    """k q² below all numbers of float32: the force would be 0 without a word."""
+
+    def faults(charge):
+        x, q = (jnp.asarray(a, jnp.float32) for a in (PLACES, charge * np.array([1, -1, 1, 0])))
+        ions = pk.Particles(x, charge=q)
+        return Fault(int(cast_floats(pairwise(K), x.dtype).init(ions).faults.bits))
+
+    assert faults(1e-26) == Fault.FORCE_RANGE
+    assert faults(1e-3 * E) == faults(0.0) == Fault(0)
+
+
 def test_units_of_charge_change_no_bit():
     """Another power of two as unit: the same significands."""
     random = np.random.default_rng(0)

@@ -5,7 +5,16 @@ from typing import ClassVar
 
 from jaxtyping import Array
 
-from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
+from physkit.core import (
+    Clock,
+    Module,
+    Rate,
+    State,
+    Tendencies,
+    data,
+    get_component,
+    scale_array,
+)
 
 from .._integrator import StepSize
 from ..runge_kutta._tableau import Tableau
@@ -13,6 +22,7 @@ from ..runge_kutta._tendencies import TendencyLike, as_tendencies
 from ._semilinear import (
     AbstractSemilinear,
     ModalRates,
+    Modes,
     SemilinearAux,
     SemilinearPlan,
     make_stage_state,
@@ -44,28 +54,53 @@ class AbstractExponential(AbstractSemilinear):
     def coefficients(self, symbol: Array, dt: StepSize) -> ExponentialTable:
         """The method's coefficients for this symbol."""
 
+    def first_stage(
+        self,
+        plan: SemilinearPlan,
+        clock: Clock,
+        start: State,
+        modes: Modes,
+        modal_rates: ModalRates,
+        rate: Rate,
+    ) -> State:
+        return self._stage(plan, clock, start, modes, [modal_rates], [rate])
+
     def advance(
         self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
     ) -> tuple[State, SemilinearAux]:
-        # Row i makes stage i + 1; the weights make the new state. The first stage is the start itself.
-        explicit = (*self.tableau.matrix[1:], self.tableau.weights)
         caches = aux.caches
         modal_rates: list[ModalRates] = []  # N̂ by field, one per stage
         rates: list[Rate] = []  # of the components without a symbol
-        modes, stage = aux.modes, start
-        for i, node in enumerate(self.tableau.nodes):
+        stage = start
+        for node in self.tableau.nodes:
             modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
             modal_rates.append(modal_rate)
             rates.append(rate)
-            # Every stage decays from the start's modes, not from those of the stage before.
-            modes = {
-                name: _stage_modes(plan.table[name], i, u, [r[name] for r in modal_rates])
-                for name, u in aux.modes.items()
-            }
-            # Components without a symbol: what is left of the method for L = 0.
-            weights = [w * clock.dt if w else None for w in explicit[i]]
-            stage = make_stage_state(start, modes, weights, rates)
+            stage = self._stage(plan, clock, start, aux.modes, modal_rates, rates)
+        modes = {name: get_component(stage, name).coefficients for name in aux.modes}
         return stage, SemilinearAux(modes, caches)
+
+    def _stage(
+        self,
+        plan: SemilinearPlan,
+        clock: Clock,
+        start: State,
+        modes: Modes,
+        modal_rates: list[ModalRates],
+        rates: list[Rate],
+    ) -> State:
+        """The stage after those with these rates, at last the new state."""
+        # The first stage is the start itself: row i makes stage i + 1, and the weights make the new state.
+        explicit = (*self.tableau.matrix[1:], self.tableau.weights)
+        i = len(rates) - 1
+        # Every stage decays from the start's modes, not from those of the stage before.
+        new = {
+            name: _stage_modes(plan.table[name], i, u, [r[name] for r in modal_rates])
+            for name, u in modes.items()
+        }
+        # Components without a symbol: what is left of the method for L = 0.
+        weights = [w * clock.dt if w else None for w in explicit[i]]
+        return make_stage_state(start, new, weights, rates)
 
 
 def _stage_modes(

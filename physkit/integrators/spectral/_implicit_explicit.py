@@ -60,6 +60,19 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         z = scale_array(symbol, dt)
         return SymbolTable(z, 1 / (1 - self.pair.gamma * z))
 
+    def first_stage(
+        self,
+        plan: SemilinearPlan,
+        clock: Clock,
+        start: State,
+        modes: Modes,
+        modal_rates: ModalRates,
+        rate: Rate,
+    ) -> State:
+        new, _ = self._solve_stage(plan, 1, modes, [_times_dt(modal_rates, clock.dt)], [])
+        weights = _scale_weights(clock.dt, self.pair.explicit.matrix[1])
+        return make_stage_state(start, new, weights, [rate])
+
     def advance(
         self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
     ) -> tuple[State, SemilinearAux]:
@@ -84,10 +97,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
                 rates.append(None)
                 continue
             modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
-            modal_rates.append({
-                name: None if r is None else scale_array(r, clock.dt)
-                for name, r in modal_rate.items()
-            })  # fmt: skip
+            modal_rates.append(_times_dt(modal_rate, clock.dt))
             rates.append(rate)
         # b is the last row of a: û' differs from the last stage by its explicit part only.
         last = explicit.matrix[-1] + (0.0,)
@@ -118,6 +128,10 @@ class AbstractImplicitExplicit(AbstractSemilinear):
             modes[name] = scale_array(known, table.inverse)
             linear_rate[name] = scale_array(modes[name], table.symbol)
         return modes, linear_rate
+
+
+def _times_dt(rates: ModalRates, dt: Float[Array, ""]) -> ModalRates:
+    return {name: None if r is None else scale_array(r, dt) for name, r in rates.items()}
 
 
 def _add_weighted(

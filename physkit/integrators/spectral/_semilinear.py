@@ -4,8 +4,10 @@ import abc
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool
 
 from physkit.core import (
     AbstractTerm,
@@ -79,6 +81,18 @@ class AbstractSemilinear(AbstractIntegrator):
     ) -> tuple[State, SemilinearAux]:
         """One step on from `start`, whose fields hold their coefficients; so do those of the result."""
 
+    @abc.abstractmethod
+    def first_stage(
+        self,
+        plan: SemilinearPlan,
+        clock: Clock,
+        start: State,
+        modes: Modes,
+        modal_rates: ModalRates,
+        rate: Rate,
+    ) -> State:
+        """The first stage inside the step, from the coefficients at the start and N there."""
+
     def prepare(self, state: State, dt: StepSize) -> SemilinearPlan:
         symbols: Modes = {}
         by_symbol = []
@@ -140,6 +154,30 @@ class AbstractSemilinear(AbstractIntegrator):
 
     def materialize(self, plan: SemilinearPlan, state: State, aux: SemilinearAux) -> State:
         return _detach_coefficients(make_stage_state(state, aux.modes), aux.modes)
+
+    def is_unresolved(
+        self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
+    ) -> Bool[Array, ""] | None:
+        # The first stage a, and a′ = that with N(a) instead of N(u): where dt resolves N, they differ by
+        # O(dt²). Beyond |u| + |a| no method of this kind is stable, whatever L damps.
+        start = make_stage_state(state, aux.modes)
+
+        def iterate(stage: State, _: None) -> tuple[State, Modes]:
+            modal_rates, rate, _ = self.nonlinear(plan, clock, stage, aux.caches)
+            stage = self.first_stage(plan, clock, start, aux.modes, modal_rates, rate)
+            return stage, {name: get_component(stage, name).coefficients for name in aux.modes}
+
+        # A loop, so that the program holds N once.
+        _, stages = jax.lax.scan(iterate, start, None, length=2)
+        found = []
+        for name, u in aux.modes.items():
+            one, two = stages[name]
+            comm = get_component(state, name).grid.space.comm
+            sizes = jnp.stack([jnp.sum(jnp.abs(x)) for x in (u, one, two - one)])
+            before, after, change = comm.psum(sizes)
+            # A state that is not finite has its own fault; not a number is not resolved.
+            found.append(jnp.isfinite(before) & ~(change <= before + after))
+        return jnp.any(jnp.stack(found)) if found else None
 
     def is_stale(self, before: State, after: State) -> bool:
         # Coefficients follow from the data of their own fields alone: caches are not refreshed, since

@@ -3,6 +3,8 @@
 import abc
 
 import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from physkit.core import Aux, Clock, DeclarationError, Plan, State
 
@@ -57,6 +59,17 @@ class AbstractSplitting(AbstractIntegrator):
         for i in range(len(self.parts)):
             parts.refresh_if_stale(i, self.end_clock(clock))
         return parts.state, tuple(parts.aux)
+
+    def is_unresolved(
+        self, plan: tuple[Plan, ...], clock: Clock, state: State, aux: tuple[Aux, ...]
+    ) -> Bool[Array, ""] | None:
+        substeps = {i: clock.substep(start, length, 0) for i, start, length in self.schedule}
+        found = [
+            part.is_unresolved(plan[i], substeps[i], state, aux[i])
+            for i, part in enumerate(self.parts)
+        ]
+        known = [x for x in found if x is not None]
+        return jnp.any(jnp.stack(known)) if known else None
 
     def end_clock(self, clock: Clock) -> Clock:
         last = len(self.schedule) - 1

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
@@ -50,6 +50,12 @@ class Subcycle(AbstractIntegrator):
             return self.integrator.step(plan, self._substep(clock, i), *carry), None
 
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
+
+    def is_unresolved(
+        self, plan: Plan, clock: Clock, state: State, aux: Aux
+    ) -> Bool[Array, ""] | None:
+        substep = self._substep(clock, jnp.asarray(0))
+        return self.integrator.is_unresolved(plan, substep, state, aux)
 
     def _substep(self, clock: Clock, i: Int[Array, ""]) -> Clock:
         # The start is i/n in one division, not a sum of lengths, so that rounding does not pile up. The

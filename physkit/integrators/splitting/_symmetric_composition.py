@@ -2,6 +2,8 @@
 
 import itertools
 
+from jaxtyping import Array, Bool
+
 from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
@@ -56,6 +58,14 @@ class Composition(AbstractIntegrator):
         for tag, length in enumerate(YOSHIDA[self.order]):
             state, aux = self.integrator.step(plan[length], self._substep(clock, tag), state, aux)
         return state, aux
+
+    def is_unresolved(
+        self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux
+    ) -> Bool[Array, ""] | None:
+        lengths = YOSHIDA[self.order]
+        tag = max(range(len(lengths)), key=lambda i: abs(lengths[i]))
+        substep = self._substep(clock, tag)
+        return self.integrator.is_unresolved(plan[lengths[tag]], substep, state, aux)
 
     def end_clock(self, clock: Clock) -> Clock:
         last = len(YOSHIDA[self.order]) - 1

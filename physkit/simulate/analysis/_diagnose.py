@@ -22,14 +22,13 @@ from physkit.core import (
     State,
     all_finite,
     cast_floats,
-    collect_faults,
     explain_call,
     float_dtype,
 )
 
 from ..adjoint._adjoint import Direct
 from ..driver._crash_record import load_last_good_carry
-from ..loop._advance import make_block_body, with_materialized_state
+from ..loop._advance import find_faults, make_block_body, with_materialized_state
 from ..loop._carry import Carry, snapshot
 from ..loop._init import init
 from ..loop._simulation import Simulation
@@ -98,7 +97,7 @@ def diagnose(
     plain_carry, later, is_bad = _replay(sim, plain, carry.guards, plain_carry, jnp.int32(steps))
     if not is_bad:
         return Diagnosis(None, (), carry)
-    faults = _faults(later)
+    faults = _faults(plain, later)
     findings = [
         *(f"{fault.name}: {ADVICE[fault][1]}" for fault in faults),
         *_describe_terms(plain, plain_carry),
@@ -131,7 +130,7 @@ def _replay(
         later = body(carry)[0]
         whole = with_materialized_state(plain, plan, later)
         guards, broken = _check_guards(sim, plan, whole, guards, n + 1)
-        is_bad = broken | ~all_finite(whole.state) | (_fault_bits(whole) != 0)
+        is_bad = broken | ~all_finite(whole.state) | (_fault_bits(plain, plan, whole) != 0)
         return n + 1, carry, later, guards, is_bad
 
     start = (jnp.int32(0), carry, carry, guards, jnp.array(False))
@@ -164,13 +163,14 @@ def _check_guards(
     return tuple(after), broken
 
 
-def _fault_bits(carry: Carry) -> Int[Array, ""]:
-    """The faults that terms and components found; not an overflow, which `run` heals by itself."""
-    return collect_faults((carry.aux, carry.state)).bits & ~int(Fault.OVERFLOW)
+def _fault_bits(sim: Simulation, plan: Plan, carry: Carry) -> Int[Array, ""]:
+    """All faults but an overflow, which `run` heals by itself."""
+    return find_faults(sim, plan, carry).bits & ~int(Fault.OVERFLOW)
 
 
-def _faults(carry: Carry) -> list[Fault]:
-    found = Fault(int(_fault_bits(carry)))
+def _faults(sim: Simulation, carry: Carry) -> list[Fault]:
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    found = Fault(int(_fault_bits(sim, plan, carry)))
     return [fault for fault in ADVICE if fault in found]
 
 

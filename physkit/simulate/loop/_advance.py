@@ -7,10 +7,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     Clock,
+    Fault,
     Frame,
     Health,
     Plan,
@@ -74,8 +75,8 @@ def advance(
     plan = sim.integrator.prepare(carry.state, sim.dt)
     block = make_block_body(sim, plan, adjoint)
     carry, frames = adjoint.advance(sim, carry, blocks, block)
-    carry = _check_guards(sim, plan, carry)
-    return carry, frames, Health(bits | _health(sim, carry).bits)
+    carry, health = _check_end(sim, plan, carry)
+    return carry, frames, Health(bits | health.bits)
 
 
 @at_full_precision
@@ -118,8 +119,8 @@ def advance_chunk(
 
     # The number of turns is an argument of the program: a chunk of another length is no other program.
     carry, buffer = jax.lax.fori_loop(0, blocks, advance_block, (carry, buffer))
-    carry = _check_guards(sim, plan, carry)
-    return carry, buffer, Health(bits | _health(sim, carry).bits)
+    carry, health = _check_end(sim, plan, carry)
+    return carry, buffer, Health(bits | health.bits)
 
 
 @at_full_precision
@@ -139,8 +140,8 @@ def advance_member(
         carry, frames = body(carry)
     else:
         carry, frames = jax.lax.fori_loop(0, repeats, lambda _, c: body(c)[0], carry), {}
-    carry = _check_guards(sim, plan, carry)
-    bits = bits | _health(sim, carry).bits
+    carry, health = _check_end(sim, plan, carry)
+    bits = bits | health.bits
     # The carry of a failed member is replaced by that of a healthy one.
     return carry, poison_where(frames, bits != 0), bits
 
@@ -152,13 +153,26 @@ def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
     return carry.replace(state=with_prescribed_values(state, clock.t))
 
 
-def _check_guards(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
-    """`carry` after the guards without an interval, which are checked at the end of every chunk."""
-    return observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
-
-
-def _health(sim: Simulation, carry: Carry) -> Health:
-    """Faults of caches and components, and those of broken guards."""
+def _check_end(sim: Simulation, plan: Plan, carry: Carry) -> tuple[Carry, Health]:
+    """`carry` after the guards without an interval, and all faults at the end of a chunk."""
+    carry = observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
     guards = zip(sim.guards, carry.guards, strict=True)
     broken = ((guard.fault, guard_state.broken) for guard, (_, guard_state) in guards)
-    return collect_faults((carry.aux, carry.state), *broken)
+    return carry, find_faults(sim, plan, carry, *broken)
+
+
+def find_faults(
+    sim: Simulation, plan: Plan, carry: Carry, *faults: tuple[Fault, Bool[Array, ""]]
+) -> Health:
+    """The faults of caches and components, of a step that is far too long, and those given.
+
+    - `carry`: with its state complete.
+    """
+    # No part in derivatives, and so no term is asked for one.
+    parts, rest = eqx.partition((sim, plan, carry), eqx.is_inexact_array)
+    sim, plan, carry = eqx.combine(jax.lax.stop_gradient(parts), rest)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    unresolved = sim.integrator.is_unresolved(plan, clock, carry.state, carry.aux)
+    if unresolved is not None:
+        faults = (*faults, (Fault.UNRESOLVED, unresolved))
+    return collect_faults((carry.aux, carry.state), *faults)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -64,9 +66,24 @@ def with_charge_unit(
     charge = particles.charge
     if not potential.charged or charge is None or has_wide_range(charge.dtype):
         return potential, None
-    unit = power_of_two_above(particles.space.max(largest(charge)))
+    top = particles.space.max(largest(charge))
+    # What is all neutral takes the smallest unit: in the user's own the potential may be out of range.
+    unit = power_of_two_above(jnp.where(top > 0, top, jnp.finfo(top.dtype).tiny))
     scaled = potential.in_charge_unit(unit)
     return (potential, None) if scaled is None else (scaled, unit)
+
+
+def charges_are_lost(potential: AbstractPairPotential, particles: Particles) -> Bool[Array, ""]:
+    """Whether the potential is below all numbers of its precision where charges are of order 1."""
+    scaled, unit = with_charge_unit(potential, particles)
+    if unit is None:
+        return jnp.array(False)
+    assert particles.charge is not None  # there is a unit
+    tiny, is_charged = jnp.finfo(unit.dtype).tiny, largest(particles.charge) > 0
+    numbers = (jax.tree.leaves(eqx.filter(p, eqx.is_inexact_array)) for p in (potential, scaled))
+    pairs = zip(*numbers, strict=True)
+    lost = [jnp.any((old != 0) & (jnp.abs(new) < tiny)) for old, new in pairs]
+    return jnp.any(jnp.stack(lost)) & is_charged
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
 from ._pair_kernels import (
     PairContext,
     PairKernel,
+    charges_are_lost,
     pair_arrays,
     require_pair_properties,
     with_charge_unit,
@@ -343,7 +344,9 @@ def _new_cache(
     # Positions that are not finite have a fault of their own: a diverged state is no overlap.
     overlap = ~jnp.isfinite(largest) & jnp.all(jnp.isfinite(particles.position))
     quantum = _quantum(force, particles, largest) if force.exact else None
-    return PairCache(neighbors, quantum, cache.faults.set_if(Fault.OVERLAP, overlap))
+    faults = cache.faults.set_if(Fault.OVERLAP, overlap)
+    lost = charges_are_lost(force.potential, particles)
+    return PairCache(neighbors, quantum, faults.set_if(Fault.FORCE_RANGE, lost))
 
 
 def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -> Float[Array, ""]:
