@@ -9,7 +9,8 @@ Set before physkit is imported anywhere:
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and
-  JAX keeps every one.
+  JAX keeps every one;
+- what has been imported is not searched for garbage again and again.
 """
 
 import contextlib
@@ -37,9 +38,9 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
     # Before the first import of physkit, whose modules the hook rewrites as they are imported.
-    from jaxtyping import install_import_hook
+    from tests.annotations import install
 
-    install_import_hook("physkit", "beartype.beartype")
+    install()
 
 
 _LARGE, _GROWTH = 5 * 2**28, 2**28  # bytes: of a worker, and since programs were last dropped
@@ -66,6 +67,13 @@ def _drop_old_programs():
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
         _resident_after_drop[0] = _resident()
+
+
+def pytest_collection_finish():
+    # A million objects that stay: searching them took a twelfth of the suite.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
