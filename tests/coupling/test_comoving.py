@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from physkit.core import Clock, StepCount
 from physkit.coupling import PCS, Comoving, Gravity, ParticleMesh
@@ -12,6 +13,7 @@ from physkit.systems import comoving_time, zeldovich_pancake, zeldovich_solution
 from physkit.testing import check_force
 
 
+@pytest.mark.slow  # of meshes and of scaled forces: test_particle_mesh.py; of this force: the pancake
 def test_battery():
     rng = np.random.default_rng(0)
     box = Box([2.0])

@@ -174,6 +174,7 @@ def test_derivatives_by_lengths_and_vectors(name):
     leaves, tree = jax.tree.flatten(space)
     (cell,) = leaves
 
+    @jax.jit
     def outcome(cell):
         s = tree.unflatten([cell])
         inside, image = s.wrap_with_image(a)

@@ -63,7 +63,9 @@ FORCES = {
 @pytest.mark.parametrize("space", [None, Box([9.0, 9.0, 9.0])])
 def test_force_is_the_gradient_of_energy(force, space):
     p = random_particles(space=space)
-    slope = jax.grad(lambda x: force.energy(clock_at(7), p.replace(position=x)))(p.position)
+    slope = jax.jit(jax.grad(lambda x: force.energy(clock_at(7), p.replace(position=x))))(
+        p.position
+    )
     found, cache = force(clock_at(7), p, force.init(p))
     np.testing.assert_allclose(found, -slope, rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(found, force.force(clock_at(7), p))
@@ -144,6 +146,7 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("make", PARAMETERS.values(), ids=PARAMETERS.keys())
 def test_derivative_by_parameters(make):
+    @jax.jit
     def response(w):
         weight = jnp.cos(jnp.arange(15.0)).reshape(5, 3)
         return jnp.sum(weight * make(w).force(clock_at(7), random_particles())) + make(w).energy(
@@ -200,6 +203,6 @@ def test_modules_with_arrays_are_given_as_args():
         with pytest.raises(DeclarationError, match="give them as args"):
             kind(bowl)
     term = ExternalEnergy(lambda t, p, module: module(t, p), args=Network(bowl))
-    slope = jax.grad(lambda term: term.energy(clock, particles))(term)
+    slope = jax.jit(jax.grad(lambda term: term.energy(clock, particles)))(term)
     expected = float(jnp.sum(particles.position**2))
     np.testing.assert_allclose(jax.tree.leaves(slope), [expected], rtol=1e-6)

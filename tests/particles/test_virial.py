@@ -141,7 +141,7 @@ def test_the_pressure_of_an_own_force_is_minus_the_slope_by_volume():
         return pair_energy(0.0, scaled, 1.5)
 
     # dE/dV = dE/ds / (3 V) at s = 1.
-    expected = -jax.grad(energy_at)(1.0) / (3 * particles.space.volume)
+    expected = -jax.jit(jax.grad(energy_at))(1.0) / (3 * particles.space.volume)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 

@@ -181,7 +181,7 @@ def law(names, anchor=weakref.ref(owner)):
     scales = {{"one": 1.0, "two": 2.0, "three": 3.0}}
     return lambda clock, particles: -particles.position * sum(scales[n] for n in sorted(names))
 state = pk.Particles(jnp.linspace(0.5, 8.5, 18).reshape(9, 2), space=pk.Box((9.0, 9.0)))
-force = pk.Pairwise(pk.LennardJones(), cutoff=2.0)
+force = pk.Pairwise(pk.LennardJones(), cutoff=2.0, use_neighbor_list=False)
 quantity = lambda now: now.state.position[:, 0]
 sim = pk.Simulation(pk.BAOAB(force, temperature=1.0, friction=1.0), 1e-3, observers=pk.Every(2, x=quantity))
 carry = init(sim, state, key=jax.random.key(3))

@@ -98,7 +98,6 @@ FAST_CASES = (
     "test_passes[LennardJones1]",
     "test_passes[SoftSphere]",
     "test_passes[Leapfrog]",
-    "test_passes[Diffrax]",
 )
 
 

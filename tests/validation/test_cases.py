@@ -16,7 +16,6 @@ from physkit.testing.validation import (
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_published_numbers[lammps-step-0]",
     "test_published_numbers[tunneling]",
     "test_published_numbers[lorenz-exponent]",
 )
