@@ -147,7 +147,7 @@ def difference(s: Structure, n: Numbers) -> str:
         return "chaotic, or a kink"
     if abs(got - near) <= allowed:
         return ""
-    half = jax.tree.map(lambda u: u * rng.uniform(size=u.shape), direction)
+    half = jax.tree.map(lambda u: u * rng.normal(size=u.shape), direction)
     rest_of_it = jax.tree.map(lambda u, v: u - v, direction, half)
     if is_kink(along, (line(half), line(rest_of_it)), abs(got - near)):
         return "kink: the derivative depends on the direction, and is right beside"

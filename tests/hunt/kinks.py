@@ -44,8 +44,8 @@ def is_kink(line: Line, halves: tuple[Line, Line], error: float) -> bool:
     """Whether no derivative can be right at 0: it depends on the direction in another way than linearly.
 
     - `halves`: the lines of two directions whose sum is that of `line`.
-    - `error`: by how much the claimed derivative is off, which must be of the size of the kink.
+    - `error`: by how much the claimed derivative is off; a smooth function bends by far less than that.
     """
     together = sum(half.slope()[0] for half in halves)
     bend = max(abs(line.jump()), abs(together - line.slope()[0]))
-    return bend > 0.1 * error and line.is_right_beside()
+    return bend > 0.01 * error and line.is_right_beside()
