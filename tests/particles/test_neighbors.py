@@ -226,7 +226,7 @@ class TestOverflow:
         particles = _liquid(8)
         neighbors = neighbor_list(particles, 1.5, 0.2)
         cramped = Cells.of((5, 5, 5), 3)
-        found = search(particles.position, particles.space, 1.7, cramped, 64)
+        found = jax.jit(lambda x: search(x, particles.space, 1.7, cramped, 64))(particles.position)
         assert found.max_occupancy > 3
         assert cramped.grow_to(int(found.max_occupancy)).slots >= found.max_occupancy
         assert neighbors.cells.required <= neighbors.cells.slots

@@ -334,9 +334,9 @@ class TestDerivatives:
     def test_of_a_batch(self):
         sim = pk.Simulation(pk.Leapfrog(MODULATED_TRAP), 0.05, guards=(), adjoint=pk.Reversible())
         state = bodies()
-        by = jax.grad(lambda v: end_of(sim, 5)(state.replace(velocity=v)))
+        by = jax.jit(jax.grad(lambda v: end_of(sim, 5)(state.replace(velocity=v))))
         many = jnp.stack([state.velocity, 2 * state.velocity])
-        batched = jax.vmap(by)(many)
+        batched = jax.jit(jax.vmap(by))(many)
         check_equal(batched, jnp.stack([by(v) for v in many]), "vmap", "solve")
 
     def test_memory_does_not_grow_with_steps(self):
