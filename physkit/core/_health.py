@@ -50,7 +50,13 @@ class Health(Module):
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:
     """Whether every floating leaf of `tree` is finite everywhere."""
-    checks = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
+    # Arrays of one shape are checked together: each reduction is a piece of program of its own.
+    finite: dict[tuple[int, ...], Array] = {}
+    for x in jax.tree.leaves(tree):
+        if eqx.is_inexact_array(x):
+            others, here = finite.get(x.shape), jnp.isfinite(x)
+            finite[x.shape] = here if others is None else others & here
+    checks = [jnp.all(x) for x in finite.values()]
     return jnp.all(jnp.stack(checks)) if checks else jnp.array(True)
 
 

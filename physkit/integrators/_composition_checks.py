@@ -190,6 +190,9 @@ def reads_velocities(force: AbstractForce, clock: Clock, state: State, cache: Py
 
     def values(arrays: PyTree) -> PyTree:
         term, clock, state, cache = eqx.combine(arrays, rest)
+        # Lists are of positions alone: their search need not be traced.
+        if cache is not None:
+            cache = term.mark_current(cache, state)
         return term(clock, state, cache)[0]
 
     return depends_on(values, _mark_velocities(arrays), arrays)

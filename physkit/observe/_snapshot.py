@@ -48,7 +48,10 @@ class Snapshot(Module):
         terms = self.integrator.terms(self.aux)
         if not self.is_current:
             return terms
-        return tuple((term, term.mark_current(cache, self.state)) for term, cache in terms)
+        return tuple(
+            (term, None if cache is None else term.mark_current(cache, self.state))
+            for term, cache in terms
+        )
 
     @property
     def conserves_momentum(self) -> bool:

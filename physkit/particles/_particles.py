@@ -112,7 +112,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         self.mass = as_argument(mass, (n,), dtype, "mass")
         self.charge = None if charge is None else as_argument(charge, (n,), dtype, "charge")
         self.species = None if species is None else as_integers(species, n, "species")
-        self.id = jnp.arange(n, dtype=jnp.int32) if id is None else as_integers(id, n, "id")
+        self.id = as_integers(np.arange(n) if id is None else id, n, "id")
         self.frozen = None if frozen is None else as_argument(frozen, (n,), bool, "frozen")
         self.image = as_argument(0 if image is None else image, position.shape, jnp.int32, "image")
         self.fixed_point, self.ownership = None, None

@@ -1,9 +1,13 @@
 """How many programs are compiled: a few for the first run of a system, none for one with other numbers."""
 
 import contextlib
+import warnings
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import physkit as pk
@@ -49,6 +53,142 @@ def test_a_first_run_compiles_few_programs_and_another_none(name, key):
         programs.clear()
         pk.run(sim, state, steps, key=key, progress=False)
     assert first <= 4
+    assert not programs
+
+
+def both(build):
+    """A system, and the same made anew with another time step."""
+    sim, state = build()
+    return build(), (replace_fields(sim, {"dt": as_device_array(0.9 * np.asarray(sim.dt))}), state)
+
+
+def counts(function, first, second):
+    """How many programs two calls compile."""
+    jax.clear_caches()
+    with compiled_programs() as programs:
+        function(*first)
+        before = len(programs)
+        function(*second)
+    return before, len(programs) - before
+
+
+def vortices():
+    return systems.taylor_green_2d(resolution=8)
+
+
+def liquid():
+    return systems.lennard_jones_melt(4)
+
+
+builds = pytest.mark.parametrize("build", [vortices, pytest.param(liquid, marks=pytest.mark.slow)])
+
+
+@builds
+def test_simulate_is_a_start_and_a_program(build):
+    steps = build()[0].observation_period
+    first, second = counts(lambda *model: pk.simulate(*model, steps), *both(build))
+    assert first <= 3
+    assert second == 0
+
+
+def test_inside_of_jit_simulate_is_part_of_one_program():
+    steps = vortices()[0].observation_period
+    program = eqx.filter_jit(lambda *model: pk.simulate(*model, steps))
+    assert counts(program, *both(vortices)) == (1, 0)
+
+
+def test_a_gradient_outside_of_jit_is_a_few_programs():
+    def loss(model, steps):
+        return jnp.sum(pk.simulate(*model, steps).state.position ** 2)
+
+    def gradient(*model):
+        return eqx.filter_grad(loss)(model, model[0].observation_period)
+
+    first, second = counts(gradient, *both(systems.kepler))
+    assert first <= 12
+    assert second == 0
+
+
+@builds
+def test_diagnose_is_a_few_programs(build):
+    def bad(factor):
+        sim, state = build()
+        return replace_fields(sim, {"dt": as_device_array(factor * np.asarray(sim.dt))}), state
+
+    first, second = counts(lambda *model: pk.diagnose(*model, 40), bad(1e8), bad(2e8))
+    assert first <= 4
+    assert second == 0
+
+
+@builds
+def test_a_sweep_is_a_few_programs(build):
+    def compute(sim, state, least):
+        steps = np.linspace(least, 1, 3) * float(sim.dt)
+        axis = pk.SweepAxis(lambda m: m[0].dt, steps, name="dt")
+        return pk.sweep((sim, state), sim.observation_period, over=axis, progress=False)
+
+    first, second = counts(compute, (*build(), 0.5), (*build(), 0.6))
+    assert first <= 8
+    assert second == 0
+
+
+def decaying(values, data):
+    return values["size"] * jnp.exp(-values["rate"] * jnp.arange(5.0)) - data
+
+
+def loss(values, data):
+    return jnp.sum(decaying(values, data) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("objective", "method"),
+    [
+        (decaying, None),
+        pytest.param(decaying, pk.fitting.GaussNewton(), marks=pytest.mark.slow),
+        pytest.param(loss, None, marks=pytest.mark.slow),
+        (loss, "adam"),
+    ],
+)
+def test_a_second_fit_compiles_nothing(objective, method):
+    def compute(size):
+        # Objects made anew: an optimizer, and a function that calls the objective.
+        chosen = optax.adam(0.03) if method == "adam" else method
+        start = {"size": jnp.asarray(size), "rate": jnp.asarray(0.5)}
+        data = jnp.asarray([2.0, 1.0, 0.6, 0.4, 0.1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pk.errors.PhyskitWarning)  # of steps that did not suffice
+            pk.fit(
+                lambda m, d: objective(m, d),
+                start,
+                where=lambda m: m,
+                method=chosen,
+                data=data,
+                progress=False,
+            )
+
+    assert counts(compute, (1.0,), (1.1,))[1] == 0
+
+
+def test_a_fit_sees_what_its_objective_closes_over():
+    target = {"rate": 2.0}
+
+    def residuals(m):
+        return m - jnp.asarray([target["rate"], target["rate"] + 0.01])
+
+    def compute():
+        return pk.fit(residuals, jnp.asarray(1.0), where=lambda m: {"m": m}, progress=False)
+
+    first = compute().values["m"]
+    target["rate"] = 3.0
+    np.testing.assert_allclose(compute().values["m"], first + 1, rtol=1e-6)
+
+
+def test_recordings_are_read_without_programs(tmp_path):
+    sim, state = vortices()
+    pk.run(sim, state, sim.observation_period, to=tmp_path / "run", progress=False)
+    with compiled_programs() as programs:
+        recording = pk.open(tmp_path / "run")
+        assert all(np.all(np.isfinite(recording[name])) for name in recording)
     assert not programs
 
 

@@ -23,9 +23,9 @@ def is_tracing() -> bool:
 
 def evaluate_now() -> contextlib.AbstractContextManager:
     """Operations on numbers that can be seen are carried out at once, inside a trace, too."""
-    # Not outside of one: there it would only be passed on to the programs that are traced inside of it, whose
+    # Not `ensure_compile_time_eval`, which is passed on to programs that are traced inside of it: their
     # constants would be computed operation by operation.
-    return jax.ensure_compile_time_eval() if is_tracing() else contextlib.nullcontext()
+    return jax.core.eval_context() if is_tracing() else contextlib.nullcontext()
 
 
 def is_concrete(tree: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from physkit.core import PyTree
 from ._iterate import Descent, Report
 from ._methods import Optax
 from ._problem import ObjectiveInputs, Problem
+from ._program import compile_by_content
 
 _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
 
@@ -95,7 +95,7 @@ def descend(
     ) -> tuple[_DescentState, tuple[jax.Array, jax.Array]]:
         return jax.lax.scan(lambda s, _: step(s, inputs), state, None, length=length)
 
-    @eqx.filter_jit
+    @compile_by_content
     def program(state: _DescentState, inputs: ObjectiveInputs, length: int):
         if not many:
             return many_steps(state, inputs, length)

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +42,7 @@ from ._fit_result import Attempt, Fit, History
 from ._iterate import Report
 from ._methods import AbstractMethod, Kind, MethodLike, as_method
 from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
+from ._program import compile_by_content
 from ._remarks import collect_remarks
 from ._restarts import SearchResult, minimize_with_restarts, on_host
 
@@ -117,7 +117,7 @@ def fit(
     z = _starting_points(start, selection.get(model), starts, start_std, key)
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
-    program = _with_jac_advice(eqx.filter_jit(problem.with_jacobian))
+    program = _with_jac_advice(compile_by_content(problem.with_jacobian))
     at_start = on_host(program(jnp.zeros_like(start.center), inputs), start.precision)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:
@@ -160,9 +160,12 @@ def _information(
     # Not every adjoint has second derivatives: forward over reverse, with checkpoints.
     twice = replace_fields(problem, {"mode": "twice"})
     at_minimum = inputs._replace(coordinates=found.coordinates)
-    hessian = eqx.filter_jit(lambda z: jax.hessian(lambda y: twice.value(y, at_minimum))(z))
+
+    def hessian(z: Array, inputs: ObjectiveInputs) -> Array:
+        return jax.hessian(lambda y: twice.value(y, inputs))(z)
+
     zero = jnp.zeros_like(found.coordinates.center)
-    return likelihood_information(np.asarray(hessian(zero)))
+    return likelihood_information(np.asarray(compile_by_content(hessian)(zero, at_minimum)))
 
 
 def _result(

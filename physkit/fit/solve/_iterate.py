@@ -13,6 +13,7 @@ from physkit.core import PyTree, matmul
 
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
+from ._program import compile_by_content
 
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
 # Called with the step, the losses, and the norms of the gradients, of all starts.
@@ -122,16 +123,18 @@ def compile_solver(
 
     if not many:
         return CompiledSolver(
-            eqx.filter_jit(init),
+            compile_by_content(init),
             lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)),
-            eqx.filter_jit(step_if_active),
+            compile_by_content(step_if_active),
         )
     by_start = eqx.if_array(0)
-    evaluate_batch = eqx.filter_jit(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
+    evaluate_batch = compile_by_content(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
     return CompiledSolver(
-        eqx.filter_jit(eqx.filter_vmap(init)),
+        compile_by_content(eqx.filter_vmap(init)),
         lambda state, inputs: _Evaluation(*evaluate_batch(state.y_eval, inputs)),
-        eqx.filter_jit(eqx.filter_vmap(step_if_active, in_axes=(by_start, by_start, 0, by_start))),
+        compile_by_content(
+            eqx.filter_vmap(step_if_active, in_axes=(by_start, by_start, 0, by_start))
+        ),
     )
 
 

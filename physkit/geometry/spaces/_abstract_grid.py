@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, ShapeError
+from physkit.core import Module, ShapeError, as_device_array, concrete_value, is_tracing
 
 from ._box import Box
 from ._coordinates import CoordinatesAt
@@ -40,7 +40,10 @@ class AbstractGrid(Module):
     @property
     def spacing(self) -> Float[Array, " d"]:
         """Edge lengths of a cell, length unit."""
-        return self.space.lengths / jnp.asarray(self.shape, self.space.lengths.dtype)
+        lengths, known = self.space.lengths, _visible(self.space.lengths)
+        if known is not None:
+            return as_device_array(known / np.asarray(self.shape, known.dtype))
+        return lengths / jnp.asarray(self.shape, lengths.dtype)
 
     @property
     def cell_volume(self) -> Float[Array, ""]:
@@ -168,15 +171,17 @@ class AbstractGrid(Module):
 
     def _coordinates_at(self, location: Location | None) -> tuple[Float[Array, "..."], ...]:
         location = self.cell if location is None else location
-        out = []
+        out, spacing = [], self.spacing
+        known = _visible(spacing)
         for k, (n, staggered) in enumerate(
             zip(self.local_shape_at(location), location.staggered, strict=True)
         ):
-            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
+            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(spacing.dtype)
             if self.space.comm.axis_size(k) > 1:
                 # Integers and halves add up exactly: coordinates have the same bits on any number of devices.
                 x = x + self._first_cell(k).astype(x.dtype)
-            out.append(self.along_axis(k, x * self.spacing[k]))
+            x = self.along_axis(k, x)
+            out.append(x * spacing[k] if known is None else as_device_array(x * known[k]))
         return tuple(out)
 
     def _first_cell(self, axis: int) -> Int[Array, ""]:
@@ -189,6 +194,11 @@ class AbstractGrid(Module):
                 f"the location {location!r} has {len(location.staggered)} axes, the grid "
                 f"{self.dimension}"
             )
+
+
+def _visible(x: Array) -> np.ndarray | None:
+    """The numbers of `x` where no trace is under way: what follows from them needs no program."""
+    return None if is_tracing() else concrete_value(x)
 
 
 def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:

@@ -75,7 +75,9 @@ class AbstractKickFirst(_AbstractSeparable):
     force: eqx.AbstractVar[Forces]
 
     def init(self, plan: Plan, clock: Clock, state: State) -> ForceAux:
-        return make_reproducible(self.force, state)(clock, state, self.force.init(state))
+        # Caches made of this very state need no second look at it.
+        caches = self.force.mark_current(self.force.init(state), state)
+        return make_reproducible(self.force, state)(clock, state, caches)
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> ForceAux:
         # Lists are kept and brought up to date by the force itself; only its values are stale.

@@ -192,6 +192,11 @@ class Forces(Module):
     def init(self, state: State) -> tuple[Cache, ...]:
         return tuple(term.init(state) for term in self.terms)
 
+    def mark_current(self, caches: tuple[Cache, ...], state: State) -> tuple[Cache, ...]:
+        """`caches`, up to date for this very `state`, knowing it; see `AbstractTerm.mark_current`."""
+        pairs = zip(self.terms, caches, strict=True)
+        return tuple(term.mark_current(cache, state) for term, cache in pairs)
+
     def __call__(self, clock: Clock, state: State, caches: tuple[Cache, ...]):
         """Force per component, and the terms' caches."""
         total: dict[str | None, Array] = {}

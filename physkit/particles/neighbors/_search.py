@@ -21,10 +21,7 @@ from ._cells import Cells, assign_cells
 from ._set_bits import indices_of_set_bits
 
 _WORD = 32  # bits of a mask word
-_MAX_UNROLLED = 2 * _WORD  # up to this many slots, comparisons are unrolled in the program
-
-
-Coordinates = Sequence[Float[Array, "..."]]  # one array per axis, `[*cells slots]`
+_FEW_SLOTS = 2 * _WORD  # up to this many, no candidate is padded
 
 
 class NeighborCells(NamedTuple):
@@ -97,12 +94,10 @@ def search(
     words = -(-cells.slots // _WORD)
     slot = jnp.arange(cells.slots, dtype=jnp.int32)[None]
     particle_in_slot = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
-    # Coordinates as (*cells, slots). Empty slots lie at infinity: every comparison with them is false.
-    nowhere = jnp.asarray(jnp.inf, folded.dtype)
-    dense = [
-        jnp.append(folded[:, k], nowhere)[particle_in_slot].reshape(*shape, cells.slots)
-        for k in range(d)
-    ]
+    # Coordinates as (d, *cells, slots). Empty slots lie at infinity: every comparison with them is false.
+    nowhere = jnp.full((d, 1), jnp.inf, folded.dtype)
+    dense = jnp.concatenate([folded.T, nowhere], axis=1)[:, particle_in_slot]
+    dense = dense.reshape(d, *shape, cells.slots)
     neighbor_cells = _neighbor_cells(shape, space.periodic_axes(d))
     masks = _masks(dense, neighbor_cells, vectors, space, radius)
 
@@ -133,9 +128,11 @@ def search(
         masks = jnp.where(is_in_cell, masks, jnp.uint32(0))
     # The first particle of each neighboring cell, (neighboring cells, 1, rows): bit b of word w of a cell's
     # mask stands for the particle b + 32 w behind it.
-    by_axis = [table[:, cell[:, k]] for k, table in enumerate(neighbor_cells.index)]
-    neighbors = [_ravel(index, shape) for index in itertools.product(*by_axis)]
-    first = start[jnp.stack(neighbors)][:, None]
+    by_axis = [
+        jnp.expand_dims(table[:, cell[:, k]], [axis for axis in range(d) if axis != k])
+        for k, table in enumerate(neighbor_cells.index)
+    ]
+    first = start[_ravel(by_axis, shape).reshape(-1, n)][:, None]
     word = jnp.arange(words, dtype=jnp.int32)[:, None]
     bit = jnp.uint32(1) << (slot_in_cell % _WORD).astype(jnp.uint32)
     # Clear the bit by which a particle would be its own neighbor.
@@ -176,14 +173,17 @@ def _neighbor_cells(shape: tuple[int, ...], periodic: tuple[bool, ...]) -> Neigh
 
 
 def _masks(
-    dense: Coordinates,
+    dense: Float[Array, "d ..."],
     near: NeighborCells,
     vectors: Float[Array, "d d"],
     space: AbstractSpace,
     radius: float | Float[Array, ""],
 ) -> Array:
-    """`[m, words, *cells, slots]`: which candidates of each neighboring cell are within `radius`."""
-    d, slots, dtype = len(dense), dense[0].shape[-1], dense[0].dtype
+    """`[m, words, *cells, slots]`: which candidates of each neighboring cell are within `radius`.
+
+    - `dense`: coordinates, `[d *cells slots]`.
+    """
+    d, slots, dtype = len(dense), dense.shape[-1], dense.dtype
     # Larger by rounding errors: a pair too many costs little, a missing one is wrong.
     limit = (radius * (1 + 64 * float(jnp.finfo(dtype).eps))) ** 2
     # A number is rounded once; only a radius that depends on a hidden box is an array.
@@ -192,27 +192,17 @@ def _masks(
     crossings = [jnp.asarray(c, dtype) for c in near.crossings]
     # Neighbors that do not exist are moved to infinity, where every comparison is false.
     barriers = [jnp.asarray(np.where(b, np.inf, 0), dtype) for b in near.outside]
+    words = -(-slots // _WORD)
 
     def along_axis(k: int, values: Array) -> Array:
         # To broadcast against (*cells, slots).
         return values.reshape([-1 if axis == k else 1 for axis in range(d + 1)])
 
-    def word(candidates: Coordinates) -> Array:
-        # Unrolled over candidates; each is compared with all slots of all cells in one vector operation.
-        within = jnp.zeros(dense[0].shape, jnp.uint32)
-        for j in range(candidates[0].shape[-1]):
-            difference = tuple(a - b[..., j : j + 1] for a, b in zip(dense, candidates))
-            if is_thin:
-                difference = space.minimum_image(difference)
-            near_enough = sum(x * x for x in difference) < limit
-            within |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
-        return within
-
-    def neighbor(rank: Int[Array, " d"]) -> Coordinates:
+    def neighbor(rank: Int[Array, " d"]) -> Float[Array, "d ..."]:
         """Coordinates of the candidates in one neighbor of every cell, on this side of the box."""
         other = dense
         for k in range(d):
-            other = [jnp.take(c, tables[k][rank[k]], axis=k, mode="clip") for c in other]
+            other = jnp.take(other, tables[k][rank[k]], axis=k + 1, mode="clip")
         shifts = [along_axis(k, barriers[k][rank[k]]) for k in range(d)]
         if not is_thin:
             images = [along_axis(k, crossings[k][rank[k]]) for k in range(d)]
@@ -220,41 +210,34 @@ def _masks(
                 s + sum(i * vectors[a, k] for a, i in enumerate(images))
                 for k, s in enumerate(shifts)
             ]
-        return [o + s for o, s in zip(other, shifts)]
+        return jnp.stack([o + s for o, s in zip(other, shifts)])
 
-    words = -(-slots // _WORD)
-
-    def split(other: Coordinates) -> Coordinates:
-        """`[*cells slots]` as `[words *cells 32]`."""
-        gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
-        padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
-        return [jnp.moveaxis(p.reshape(*p.shape[:-1], words, _WORD), -2, 0) for p in padded]
-
-    def mask(rank: Int[Array, " d"]) -> Array:
-        # Optimization barrier: the shifted coordinates are read by all candidates, and computed once.
-        other = jax.lax.optimization_barrier(neighbor(rank))
-        if slots <= _MAX_UNROLLED:
-            firsts = range(0, slots, _WORD)
-            return jnp.stack([word([o[..., j : j + _WORD] for o in other]) for j in firsts])
-        # Many slots, as in a search over all pairs: a loop over words, since the unrolled program would take
-        # minutes to compile.
-        return jax.lax.map(word, split(other))
-
-    def mask_at_once(rank: Int[Array, " d"]) -> Array:
-        """The same as `mask`, by one reduction."""
-        other = [o[..., None, :] for o in split(neighbor(rank))]
-        difference = tuple(a[None, ..., None] - b for a, b in zip(dense, other))
+    def word(candidates: Float[Array, "d ..."]) -> Array:
+        """`[*cells slots]`: the answers for up to 32 candidates of each cell, by one reduction."""
+        difference = tuple(a[..., None] - b[..., None, :] for a, b in zip(dense, candidates))
         if is_thin:
             difference = space.minimum_image(difference)
         near_enough = sum(x * x for x in difference) < limit
-        bit = jnp.uint32(1) << jnp.arange(_WORD, dtype=jnp.uint32)
-        bit = bit.reshape((1,) * (near_enough.ndim - 1) + (_WORD,))
+        bit = jnp.uint32(1) << jnp.arange(candidates.shape[-1], dtype=jnp.uint32)
         return jnp.sum(jnp.where(near_enough, bit, jnp.uint32(0)), axis=-1, dtype=jnp.uint32)
 
+    def mask(other: Float[Array, "d ..."]) -> Array:
+        """`[words *cells slots]`: the answers for one neighbor of every cell."""
+        if slots <= _FEW_SLOTS:
+            firsts = range(0, slots, _WORD)
+            return jnp.stack([word(other[..., j : j + _WORD]) for j in firsts])
+        gap = [(0, 0)] * (d + 1) + [(0, words * _WORD - slots)]
+        other = jnp.pad(other, gap, constant_values=jnp.inf)
+        other = jnp.moveaxis(other.reshape(*other.shape[:-1], words, _WORD), -2, 0)
+        return jax.vmap(word)(other)
+
     ranks = itertools.product(*(range(t.shape[0]) for t in tables))
-    # A CPU's caches hold one neighbor's candidates at a time; a GPU is busy with all neighbors only.
+    # A CPU's caches hold one neighbor's candidates at a time; a GPU is busy with all neighbors only. On a CPU
+    # behind a barrier: the shifted coordinates are read by all candidates, and computed once.
     return jax.lax.platform_dependent(
         jnp.array(list(ranks), jnp.int32),
-        cpu=lambda ranks: jax.lax.map(mask, ranks),
-        default=jax.vmap(mask_at_once),
+        cpu=lambda ranks: jax.lax.map(
+            lambda rank: mask(jax.lax.optimization_barrier(neighbor(rank))), ranks
+        ),
+        default=jax.vmap(lambda rank: mask(neighbor(rank))),
     )

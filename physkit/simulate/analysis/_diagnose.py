@@ -3,7 +3,7 @@
 import dataclasses
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -13,6 +13,8 @@ from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     ADVICE,
+    AbstractTerm,
+    Cache,
     Clock,
     Fault,
     ParameterError,
@@ -32,6 +34,8 @@ from ..loop._advance import find_faults, make_block_body, with_materialized_stat
 from ..loop._carry import Carry, snapshot
 from ..loop._init import init
 from ..loop._simulation import Simulation
+
+_Terms: TypeAlias = tuple[tuple[AbstractTerm, Cache], ...]  # each with its cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,14 +98,16 @@ def diagnose(
     plain = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
     plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
 
-    plain_carry, later, is_bad = _replay(sim, plain, carry.guards, plain_carry, jnp.int32(steps))
+    plain_carry, bits, is_bad = _replay(sim, plain, carry.guards, plain_carry, jnp.int32(steps))
     if not is_bad:
         return Diagnosis(None, (), carry)
-    faults = _faults(plain, later)
+    found = Fault(int(bits))
+    terms = _terms_with_caches(plain, plain_carry)
+    values, after = _next_step(plain, plain_carry, terms)
     findings = [
-        *(f"{fault.name}: {ADVICE[fault][1]}" for fault in faults),
-        *_describe_terms(plain, plain_carry),
-        *_describe_leaves(plain, plain_carry),
+        *(f"{fault.name}: {ADVICE[fault][1]}" for fault in ADVICE if fault in found),
+        *_describe_terms(terms, values),
+        *_describe_leaves(after),
     ]
     # Observers as they were at the start: they have not seen the steps between.
     last_good = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
@@ -111,8 +117,8 @@ def diagnose(
 @eqx.filter_jit
 def _replay(
     sim: Simulation, plain: Simulation, guards: PyTree, carry: Carry, steps: Int[Array, ""]
-) -> tuple[Carry, Carry, Bool[Array, ""]]:
-    """Up to `steps` steps, until the first bad one: the carries before and after the last, and if it is bad.
+) -> tuple[Carry, Int[Array, ""], Bool[Array, ""]]:
+    """Up to `steps` steps, until the first bad one: the carry before that, its faults, and if it is bad.
 
     Step by step, no bisection: a guard may be broken for a moment only, and hold again at the end.
 
@@ -135,11 +141,8 @@ def _replay(
 
     start = (jnp.int32(0), carry, carry, guards, jnp.array(False))
     _, before, after, _, is_bad = jax.lax.while_loop(proceeds, step, start)
-    return (
-        with_materialized_state(plain, plan, before),
-        with_materialized_state(plain, plan, after),
-        is_bad,
-    )
+    bits = _fault_bits(plain, plan, with_materialized_state(plain, plan, after))
+    return with_materialized_state(plain, plan, before), bits, is_bad
 
 
 def _check_guards(
@@ -168,21 +171,29 @@ def _fault_bits(sim: Simulation, plan: Plan, carry: Carry) -> Int[Array, ""]:
     return find_faults(sim, plan, carry).bits & ~int(Fault.OVERFLOW)
 
 
-def _faults(sim: Simulation, carry: Carry) -> list[Fault]:
+def _terms_with_caches(sim: Simulation, carry: Carry) -> _Terms:
+    """The terms with the caches that `carry` holds for them, or new ones."""
+    # An integrator that does not know its terms' caches gives none.
+    return tuple(
+        (term, term.init(carry.state) if cache is None else cache)
+        for term, cache in sim.integrator.terms(carry.aux)
+    )
+
+
+@eqx.filter_jit
+def _next_step(sim: Simulation, carry: Carry, terms: _Terms) -> tuple[list[PyTree], State]:
+    """The value of each term at a carry, and the state one step later."""
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    found = Fault(int(_fault_bits(sim, plan, carry)))
-    return [fault for fault in ADVICE if fault in found]
+    values = [term(clock, carry.state, cache)[0] for term, cache in terms]
+    after, _ = sim.integrator.step(plan, clock, carry.state, carry.aux)
+    return values, after
 
 
-def _describe_terms(sim: Simulation, carry: Carry) -> list[str]:
+def _describe_terms(terms: _Terms, values: list[PyTree]) -> list[str]:
     """The terms at the last good state: which are not finite there, and the largest value of each."""
-    plan = sim.integrator.prepare(carry.state, sim.dt)
-    now = snapshot(sim, plan, carry)
     found = []
-    for term, cache in now.terms():
-        # An integrator that does not know its terms' caches gives none.
-        cache = term.init(carry.state) if cache is None else cache
-        value, _ = term(now.clock, carry.state, cache)
+    for (term, _), value in zip(terms, values, strict=True):
         for path, leaf in _inexact_leaves(value):
             largest, index = _largest(leaf)
             state = "not finite" if not np.isfinite(largest) else f"largest value {largest:.4g}"
@@ -190,11 +201,8 @@ def _describe_terms(sim: Simulation, carry: Carry) -> list[str]:
     return found
 
 
-def _describe_leaves(sim: Simulation, carry: Carry) -> list[str]:
+def _describe_leaves(after: State) -> list[str]:
     """The leaves of the state that are not finite one step later, or how large they became."""
-    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-    plan = sim.integrator.prepare(carry.state, sim.dt)
-    after, _ = sim.integrator.step(plan, clock, carry.state, carry.aux)
     found = []
     for path, leaf in _inexact_leaves(after):
         largest, index = _largest(leaf)

@@ -51,7 +51,7 @@ def probe(sim: Simulation, state: State, *, key: Key | None = None, seconds: flo
     """
     sim = cast_floats(sim, float_dtype(state))
     carry = init(sim, state, key=key)
-    shapes = eqx.filter_eval_shape(observe_initial, sim, carry)[1]
+    shapes = eqx.filter_eval_shape(observe_initial, sim, carry, True)[1]
     start_time = time.monotonic()
     first = run(sim, carry, sim.observation_period, progress=False)  # compiles, and grows caches
     compile_seconds = time.monotonic() - start_time

@@ -38,7 +38,7 @@ def recorded_shapes(sim: Simulation, carry: Carry | ShardedCarry) -> Frame:
     """Shapes of one frame of each name that a run from `carry` records."""
     if isinstance(carry, ShardedCarry):
         return result_shapes(sim, *whole_state_and_key(carry))[0]
-    return _without_time(eqx.filter_eval_shape(observe_initial, sim, carry)[1])
+    return _without_time(eqx.filter_eval_shape(observe_initial, sim, carry, True)[1])
 
 
 def require_works_on_one_device(sim: Simulation, state: State, key: KeyShape) -> None:

@@ -40,7 +40,7 @@ from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
-from ..loop._init import init
+from ..loop._init import HIDDEN_NUMBERS, check_visible_start, init, plans_start
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors, require_no_run
 from ._same_start import require_same_start
@@ -120,12 +120,19 @@ def simulate_on_one_device(
 ) -> Result:
     """`simulate` without devices; `steps` is known to be a multiple of the observation period."""
     is_start = not isinstance(carry_or_state, Carry)
-    if is_tracing() or not is_concrete((sim, carry_or_state, key)):
+    if is_tracing():
         return _call_program(steps, False, sim, carry_or_state, key)
-    # Not part of a larger program: two programs of its own, instead of one for every operation.
-    if is_start:
+    # Not part of a larger program: programs of its own, instead of one for every operation.
+    if is_start and (is_concrete((sim, carry_or_state, key)) or plans_start(sim)):
         carry_or_state, key = init(sim, carry_or_state, key=key), None
-    return _call_compiled(steps, is_start, sim, carry_or_state, key)
+        return _call_compiled(steps, True, sim, carry_or_state, key)
+    if is_start:
+        check_visible_start(sim, carry_or_state, key)
+    try:
+        return _call_compiled(steps, False, sim, carry_or_state, key)
+    except HIDDEN_NUMBERS:
+        # A term of one's own that needs numbers at the start, and sees those that no derivative is taken of.
+        return _call_program(steps, False, sim, carry_or_state, key)
 
 
 def _call_program(
@@ -187,18 +194,19 @@ def _simulate(
 ) -> Result:
     """`is_computed`: whether a carry of step 0 comes from `init` just now, with these parameters."""
     if not isinstance(carry_or_state, Carry):
-        carry = init(sim, carry_or_state, key=key)
+        carry, is_computed = init(sim, carry_or_state, key=key), True
     else:
         require_no_key(key)
         carry = carry_or_state
     sim = cast_floats(sim, float_dtype(carry.state))
     start, initial = carry.step, {}
     if carry.is_initial:
-        if carry is carry_or_state and not is_computed:
+        is_current = is_computed or sim.integrator.keeps_caches_current
+        if not is_computed:
             # Its forces were computed by `init`, outside of this call, and perhaps outside of a derivative:
             # inside they depend on the parameters.
             carry = refresh_aux(sim, carry)
-        carry, initial = observe_initial(sim, carry, is_computed=True)
+        carry, initial = observe_initial(sim, carry, is_current)
     carry, frames, health = advance(sim, carry, count_blocks(sim, steps), sim.adjoint)
     times = {name: _times(sim, start, steps, frame) for name, frame in frames.items()}
     if initial:

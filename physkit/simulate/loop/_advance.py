@@ -42,7 +42,7 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
 
     # Only here is the state complete: a lazy step may leave parts of it out of date.
     def observe_level(carry: Carry, interval: int) -> tuple[Carry, Frame]:
-        return observe(sim, plan, with_materialized_state(sim, plan, carry), interval)
+        return observe_step(sim, plan, carry, interval)
 
     def merge(inner: Frame, outer: Frame) -> Frame:
         return {**inner, **outer}
@@ -51,19 +51,26 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
 
 
 @at_full_precision
-def observe_initial(
-    sim: Simulation, carry: Carry, is_computed: bool = False
-) -> tuple[Carry, Frame]:
+def observe_initial(sim: Simulation, carry: Carry, is_current: bool = False) -> tuple[Carry, Frame]:
     """The frames of step 0: every observer runs once.
 
-    - `is_computed`: whether `init` has left this carry in the same program.
+    - `is_current`: as of `snapshot`.
     """
     plan = sim.integrator.prepare(carry.state, sim.dt)
     frames: Frame = {}
     for interval in sim.intervals:
-        carry, observed = observe(sim, plan, carry, interval, is_computed=is_computed)
+        carry, observed = observe(sim, plan, carry, interval, is_current=is_current)
         frames |= add_time_axis(observed)
     return carry.replace(is_initial=False), frames
+
+
+def observe_step(
+    sim: Simulation, plan: Plan, carry: Carry, interval: int | None
+) -> tuple[Carry, Frame]:
+    """`observe` what a step has left."""
+    carry = with_materialized_state(sim, plan, carry)
+    is_current = sim.integrator.keeps_caches_current
+    return observe(sim, plan, carry, interval, is_current=is_current)
 
 
 @at_full_precision
@@ -155,7 +162,7 @@ def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
 
 def _check_end(sim: Simulation, plan: Plan, carry: Carry) -> tuple[Carry, Health]:
     """`carry` after the guards without an interval, and all faults at the end of a chunk."""
-    carry = observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
+    carry = observe_step(sim, plan, carry, None)[0]
     guards = zip(sim.guards, carry.guards, strict=True)
     broken = ((guard.fault, guard_state.broken) for guard, (_, guard_state) in guards)
     return carry, find_faults(sim, plan, carry, *broken)

@@ -86,16 +86,15 @@ class Carry(Module):
         )
 
 
-def snapshot(sim: Simulation, plan: Plan, carry: Carry, *, is_computed: bool = False) -> Snapshot:
+def snapshot(sim: Simulation, plan: Plan, carry: Carry, *, is_current: bool = False) -> Snapshot:
     """What observers see of `carry`.
 
-    - `is_computed`: whether `init` or a step of `sim` has left it, in this program: a carry that was given may
-      have been changed.
+    - `is_current`: whether its caches are known to be up to date for its state: a carry that was given may have
+      been changed.
     """
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     # Walls that move by themselves are no part of the steps: they are where they are at this time.
     state = with_prescribed_values(carry.state, clock.t)
-    is_current = is_computed and sim.integrator.keeps_caches_current
     return Snapshot(clock, state, carry.aux, plan, sim.integrator, is_current)
 
 

@@ -71,7 +71,8 @@ class ChunkProgram:
     """Runs chunks of any number of blocks through one compiled program per carry structure."""
 
     def __init__(self, sim: Simulation, carry: Carry):
-        frames = eqx.filter_eval_shape(observe_initial, sim, carry)[1]
+        # Shapes alone count: what caches hold need not be traced.
+        frames = eqx.filter_eval_shape(observe_initial, sim, carry, True)[1]
         self.max_blocks = max_blocks_per_chunk(frame_bytes_per_block(sim, frames))
         self._sim = sim
         self._kinds = CompiledKinds()

@@ -41,7 +41,7 @@ from physkit.core import (
     require_castable,
     with_prescribed_values,
 )
-from physkit.integrators import check_composition
+from physkit.integrators import check_composition, warn_before_sharding
 
 from ._advance import observe_initial
 from ._carry import Carry, GuardState, check_state, check_terms, snapshot, state_faults
@@ -50,7 +50,7 @@ from ._finite_start import require_finite, require_finite_state
 from ._simulation import Simulation
 
 # What Python code raises that needs the number of a traced value.
-_HIDDEN_NUMBERS = (
+HIDDEN_NUMBERS = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
     jax.errors.NonConcreteBooleanIndexError,
@@ -148,7 +148,7 @@ def _start_on_host(
             if not isinstance(error, CapacityError):
                 raise
             planned, start = sim, _start(sim, state, key, observes)
-        except _HIDDEN_NUMBERS:
+        except HIDDEN_NUMBERS:
             # A term of one's own that needs numbers at the start, and runs where it can see them.
             planned, start = sim, _start(sim, state, key, observes)
         Health(start.bits).check("at the start")
@@ -161,14 +161,34 @@ def _start_on_host(
 def _plan_start(sim: Simulation, state: State, least: int) -> Simulation:
     """`sim` with what its terms choose from the numbers of `state`, which `_start` does not see."""
 
-    def plans(x: PyTree) -> bool:
-        default = AbstractTerm.for_start
-        return isinstance(x, AbstractTerm) and type(x).for_start is not default
-
     def plan(x: PyTree) -> PyTree:
-        return x.for_start(state, least) if plans(x) else x
+        return x.for_start(state, least) if _plans(x) else x
 
-    return jax.tree.map(plan, sim, is_leaf=plans)
+    return jax.tree.map(plan, sim, is_leaf=_plans)
+
+
+def plans_start(sim: Simulation) -> bool:
+    """Whether a term of `sim` chooses from the numbers of the state (`AbstractTerm.for_start`)."""
+    return any(map(_plans, jax.tree.leaves(sim, is_leaf=_plans)))
+
+
+def _plans(x: PyTree) -> bool:
+    return isinstance(x, AbstractTerm) and type(x).for_start is not AbstractTerm.for_start
+
+
+def check_visible_start(sim: Simulation, state: State, key: Key | None) -> None:
+    """Check the numbers of a start that can be seen, before a program takes them up in which they are hidden.
+
+    **Errors:** as of `init`.
+    """
+    require_finite_state(state)
+    check_terms(sim, state)
+    if is_concrete(state):
+        Health(_state_faults(state)).check("at the start")
+        warn_before_sharding(sim.integrator, Clock.at(StepCount.of(0), sim.t0, sim.dt, key), state)
+
+
+_state_faults = eqx.filter_jit(state_faults)
 
 
 def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:
@@ -181,7 +201,7 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
     clock = Clock.at(count, sim.t0, sim.dt, key)
     aux = sim.integrator.init(plan, clock, state)
     carry = Carry(count, state, aux, (), (), key, True)
-    now = snapshot(sim, plan, carry, is_computed=True)
+    now = snapshot(sim, plan, carry, is_current=True)
     carry = carry.replace(
         observer_state=tuple(observer.init(now) for observer in sim.observers),
         guards=tuple(
@@ -191,7 +211,7 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
     observed = None
     if observes:
         # Behind a barrier: forces have the same bits whether or not they are observed at once.
-        after, frames = observe_initial(sim, fusion_barrier(carry), is_computed=True)
+        after, frames = observe_initial(sim, fusion_barrier(carry), is_current=True)
         observed = after.observer_state, after.guards, frames
     return _Start(carry, clock, observed, bits, all_finite((state, aux)))
 
@@ -232,7 +252,9 @@ def _check_names(sim: Simulation, carry: Carry) -> None:
     """**Errors:** `ObserverError` when two observers record one name."""
 
     def observe_all(sim: Simulation, carry: Carry) -> list[Frame]:
-        now = snapshot(sim, sim.integrator.prepare(carry.state, sim.dt), carry)
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        # Names alone count: what caches hold need not be traced.
+        now = snapshot(sim, plan, carry, is_current=True)
         pairs = zip(sim.observers, carry.observer_state, strict=True)
         return [
             {**observer(now, observer_state)[0], **observer.summary(observer_state)}

@@ -11,13 +11,13 @@ from ._simulation import Simulation
 
 @at_full_precision
 def observe(
-    sim: Simulation, plan: Plan, carry: Carry, interval: int | None, *, is_computed: bool = True
+    sim: Simulation, plan: Plan, carry: Carry, interval: int | None, *, is_current: bool = False
 ) -> tuple[Carry, Frame]:
     """Run the observers and guards whose interval is `interval` (None: those of the ends of chunks).
 
-    - `is_computed`: as of `snapshot`.
+    - `is_current`: as of `snapshot`.
     """
-    now = snapshot(sim, plan, carry, is_computed=is_computed)
+    now = snapshot(sim, plan, carry, is_current=is_current)
     frames: Frame = {}
     observer_states, guards = [], []
     for observer, observer_state in zip(sim.observers, carry.observer_state, strict=True):

@@ -68,7 +68,7 @@ def pull_back_observation(
 
     def observation(sim, plan, state, aux, observer_state, guards):
         carry = Carry(step, state, aux, observer_state, guards, context.key)
-        carry, frames = observe(sim, plan, carry, interval, is_computed=False)
+        carry, frames = observe(sim, plan, carry, interval)
         return frames, carry.observer_state, carry.guards
 
     before = current.observer_state, current.guards

@@ -64,7 +64,8 @@ def run_forward(
 
     def observe_and_keep(carry: Carry, interval: int) -> tuple[Carry, ForwardRecords]:
         before = _observer_states(sim, carry, interval) if keep else None
-        carry, frames = observe(sim, plan, carry, interval)
+        is_current = sim.integrator.keeps_caches_current
+        carry, frames = observe(sim, plan, carry, interval, is_current=is_current)
         return carry, ForwardRecords(frames, {interval: before})
 
     block = nest_loops(

@@ -34,9 +34,9 @@ class PairCache(Module):
     def update(self, particles: Particles) -> "PairCache":
         """This cache with neighbors that are up to date."""
         # The very same object: whatever was moved or strained is another one, and so is a copy.
-        if self.neighbors is None or particles is self.current:
-            return self
-        return PairCache(self.neighbors.update(particles), self.quantum, self.faults)
+        is_current = self.neighbors is None or particles is self.current
+        neighbors = self.neighbors if is_current else self.neighbors.update(particles)
+        return PairCache(neighbors, self.quantum, self.faults)
 
     def arrays(self, particles: Particles, potential: AbstractPairPotential) -> PairArrays:
         """The arrays that the potential depends on, for all particles that `pairs` names, the halo's too."""

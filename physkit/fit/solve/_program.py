@@ -1,0 +1,55 @@
+"""Programs that are found again by what they compute, so that a second fit compiles nothing."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from physkit.core import PyTree
+from physkit.storage import program_digest
+
+
+class _Traced:
+    """A traced program, equal to another that computes the same."""
+
+    def __init__(self, closed: Any):
+        self.closed = closed
+        # Without its constants, which are arguments of what is compiled.
+        self._digest = program_digest(closed.jaxpr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Traced) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+
+@partial(jax.jit, static_argnums=0)
+def _call(program: _Traced, constants: list[Any], arrays: list[Any]) -> list[Any]:
+    return jax.core.eval_jaxpr(program.closed.jaxpr, constants, *arrays)
+
+
+def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """`eqx.filter_jit(function)` that asks what a function computes, not which object it is.
+
+    It is traced once for each structure of arguments, and compiled only if no function before has computed the
+    same: with all that it closes over, which `jax.jit` would take to be what it was.
+    """
+    known: dict[Any, tuple[_Traced, list[Any], Any, PyTree]] = {}
+
+    def call(*arguments: PyTree) -> PyTree:
+        arrays, rest = eqx.partition(arguments, eqx.is_array)
+        leaves, form = jax.tree.flatten(arrays)
+        rest_leaves, rest_form = jax.tree.flatten(rest)
+        kinds = tuple(jax.typeof(x) for x in leaves)
+        key = form, rest_form, tuple(rest_leaves), kinds
+        if key not in known:
+            closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
+            known[key] = _Traced(closed), list(closed.consts), jax.tree.structure(out), static
+        traced, constants, out_form, static = known[key]
+        flat = _call(traced, constants, leaves)
+        return eqx.combine(jax.tree.unflatten(out_form, flat), static)
+
+    return call
