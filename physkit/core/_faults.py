@@ -53,8 +53,8 @@ class Fault(enum.IntFlag):
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.CUTOFF: (
         CutoffError,
-        "a cutoff (cutoff= of a force, plus skin= where one was given) is beyond the minimum-image limit of the "
-        "box, half of its smallest height (box.max_cutoff(d) is the number); use a larger box or a shorter "
+        "a cutoff (cutoff= of a force, plus skin= where one was given) is beyond the minimum-image limit of "
+        "the box, half of its smallest height (box.max_cutoff(d) is the number); use a larger box or a shorter "
         "cutoff, or leave out skin=, which then takes what the box leaves",
     ),
     Fault.BOND: (
