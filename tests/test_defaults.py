@@ -73,6 +73,6 @@ def test_a_cache_that_does_not_say_how_it_survives_a_migration_is_refused():
 
 def test_lists_are_stale_after_a_migration():
     atoms = pk.Particles([[0.0, 0.0], [1.1, 0.0]], space=pk.Box([4.0, 4.0]))
-    cache = invalidate_caches(pk.Pairwise(pk.LennardJones(), 1.5).init(atoms))
+    cache = invalidate_caches(pk.Pairwise(pk.LennardJones(), 1.5, skin=0.1).init(atoms))
     assert cache.neighbors.pairs.stale
     assert cache.neighbors.cells.stale

@@ -70,7 +70,7 @@ def test_large_members_are_initialized_one_by_one(monkeypatch):
 
 def test_boxes_of_several_densities_share_a_skin():
     (sim, _), _ = boxes()
-    force = pk.Pairwise(pk.LennardJones(), cutoff=1.5)
+    force = pk.Pairwise(pk.LennardJones(), cutoff=1.5, use_neighbor_list=True)
     sim = pk.Simulation(
         pk.VelocityVerlet(force), dt=0.004, observers=pk.Every(20, e=pk.TotalEnergy())
     )

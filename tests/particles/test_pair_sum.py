@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from physkit.particles.forces import direct_sum, exact_pair_sum, pair_sum
+from physkit.particles.forces.pairs._sum_of_partners import sum_of_partners
 from physkit.particles.neighbors import AllPairs, ListedPairs, _pairs
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
@@ -20,6 +21,8 @@ FAST_CASES = (
     "test_agrees_with_plain_differentiation[no parity-one-forward over reverse]",
     "test_agrees_with_plain_differentiation[no parity-one-gradient through many]",
     "test_nothing_scatters[forward over reverse]",
+    "test_all_components_are_summed_in_one_loop[vjp]",
+    "test_sums_of_several_terms_under_vmap",
     "test_order_of_particles_does_not_matter[float64]",
     "test_out_of_range_is_reported_and_poisons[float32]",
 )
@@ -141,6 +144,41 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
 
     text = jax.jit(jax.grad(lambda x: jnp.sum(plain(x) ** 2))).lower(x).compile().as_text()
     assert " scatter(" in text
+
+
+@pytest.mark.parametrize("use", ["value", "vjp"])
+def test_all_components_are_summed_in_one_loop(case, use):
+    x, charge, shared, listed, v = case
+
+    def compiled(x):
+        return USES[use](_force_by_pair_sum(listed, -1), (x, charge, shared), v)
+
+    lines = jax.jit(compiled).lower(x).compile().as_text().splitlines()
+    of_pairs = f"f64[{N},{listed.capacity}]"
+    over_pairs = [x for x in lines if " reduce(" in x or "ynn_fusion" in x.split("=")[0]]
+    assert [x for x in lines if of_pairs in x]
+    over_pairs = [x for x in over_pairs if "dimensions={1}" in x or "ynn" in x]
+    assert len(over_pairs) == 1, over_pairs
+
+
+def test_sums_of_several_terms_under_vmap():
+    a, b = jnp.arange(24.0).reshape(2, 3, 4), jnp.arange(12.0, 24.0).reshape(3, 4)
+    terms = {"a": a, "b": b, "c": jnp.stack([a, a], axis=-1), "d": b.astype(jnp.int32)}
+    axes = {"a": 0, "b": None, "c": 0, "d": None}
+
+    def sums(terms):
+        return sum_of_partners(terms)
+
+    found = jax.vmap(sums, (axes,))(terms)
+    twice = jax.vmap(jax.vmap(sums, (axes,)), ({"a": None, "b": 0, "c": None, "d": None},))(
+        terms | {"b": b[None] * jnp.array([1.0, 2.0])[:, None, None]}
+    )
+    for name, term in terms.items():
+        want = term if axes[name] == 0 else jnp.broadcast_to(term, (2, *term.shape))
+        np.testing.assert_array_equal(found[name], np.asarray(want).sum(axis=2))
+        scale = np.array([1, 2 if name == "b" else 1])
+        for got, k in zip(twice[name], scale, strict=True):
+            np.testing.assert_array_equal(got, k * np.asarray(want).sum(axis=2))
 
 
 def test_only_a_cpu_goes_through_small_blocks(case, monkeypatch):

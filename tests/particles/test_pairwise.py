@@ -19,6 +19,7 @@ from physkit.geometry import Box, Free, Triclinic
 from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
+from physkit.particles.forces.pairs import _pairwise
 from physkit.simulate import Reversible, Simulation, reversibility_report, simulate
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
@@ -32,6 +33,13 @@ FAST_CASES = (
     "test_missing_charges_or_species_are_refused[force2-extra2-has species 2]",
     "test_without_a_list_reversible_needs_no_exact_sums",
 )
+
+
+@pytest.fixture(autouse=True)
+def _small_systems_keep_lists(monkeypatch):
+    """Systems small enough for a test would go without."""
+    monkeypatch.setattr(_pairwise, "ALL_PAIRS_UP_TO", 0)
+
 
 TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
 

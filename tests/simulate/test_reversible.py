@@ -390,7 +390,7 @@ class TestStates:
 
 
 def irreversible_cases():
-    pair = pk.Pairwise(pk.LennardJones(), 1.5)
+    pair = pk.Pairwise(pk.LennardJones(), 1.5, skin=0.2)
     rk4 = pk.RK4(pk.integrators.EquationsOfMotion(TRAP))
     law = pk.equations.Wave(1.0)
     yield "BAOAB", pk.BAOAB(TRAP, 1.0, 1.0), bodies()

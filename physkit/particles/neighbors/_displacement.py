@@ -39,8 +39,10 @@ def displacement_since(
     d = position.shape[1]
     (before, _), (now, _) = (cell_vectors(s, d, position.dtype) for s in (old_space, space))
     strain = matmul(inverse_matrix(before), now)
-    affine = matmul(old, strain)
-    moved = space.minimum_image(tuple(position[:, k] - affine[:, k] for k in range(d)))
+    # Written out by components: a matrix product of so few columns would be a call of its own.
+    axes = range(d)
+    affine = [sum(old[:, i] * strain[i, k] for i in axes) for k in axes]
+    moved = space.minimum_image(tuple(position[:, k] - affine[k] for k in axes))
     largest = jnp.sqrt(jnp.max(sum(x * x for x in moved)))
     # The Frobenius norm bounds the relative change of any distance.
     stretch = jnp.sqrt(jnp.sum((strain - jnp.eye(d, dtype=strain.dtype)) ** 2))

@@ -24,6 +24,9 @@ from .._capacity_rules import round_up_to_eight
 # Pairs per block on a CPU: few enough that their temporaries stay in a core's cache, and so many that the loop
 # over blocks costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
+# Where there are few pairs in all: such blocks stay in the first cache, and the compiler makes one kernel of
+# the loop over them with all that is in it. Of a larger loop it makes a kernel for each operation.
+PAIRS_PER_SMALL_BLOCK, FEW_PAIRS = 2**12, 100_000
 # Elsewhere: few enough to fit into memory. Each block costs launches, and temporaries hardly leave registers.
 PAIRS_PER_LARGE_BLOCK = 2**26
 
@@ -158,7 +161,8 @@ def _reduce_blocks(
         # A single block, the common case, needs no loop around it.
         return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, count, size)
 
-    small, large = block_shape(n, k), block_shape(n, k, PAIRS_PER_LARGE_BLOCK)
+    pairs_on_cpu = min(PAIRS_PER_BLOCK, PAIRS_PER_SMALL_BLOCK if n * k <= FEW_PAIRS else n * k)
+    small, large = block_shape(n, k, pairs_on_cpu), block_shape(n, k, PAIRS_PER_LARGE_BLOCK)
     if small == large:
         return in_blocks(*small)
     return jax.lax.platform_dependent(

@@ -77,8 +77,12 @@ def search(
     cell_number = _ravel(cell.T, shape)
     if mask is not None:
         cell_number = jnp.where(mask, cell_number, cells.num_cells)  # behind all cells
-    order = jnp.argsort(cell_number).astype(jnp.int32)
-    row_of = jnp.argsort(order).astype(jnp.int32)  # the inverse permutation
+    # In a single cell particles are in order, and a sort costs as much as the search of a small box.
+    is_in_order = cells.num_cells == 1 and mask is None
+    order = jnp.arange(n) if is_in_order else jnp.argsort(cell_number)
+    order = order.astype(jnp.int32)
+    # The inverse permutation.
+    row_of = order if is_in_order else jnp.argsort(order).astype(jnp.int32)
     # From here on arrays are sorted by cell: those of cell c are in rows start[c] … start[c + 1].
     cell, folded, cell_number = cell[order], folded[order], cell_number[order]
     # Elsewhere than on a CPU unrolled: every turn of a loop would be launches.

@@ -96,4 +96,7 @@ def _take_bits(
 
     w = after[:c]  # the first word that is not empty
     _, index = jax.lax.scan(take, (w, masks[w * c + column]), None, length=capacity)
-    return index.T
+    # The transpose, as a gather: the compiler would only note a transpose and leave the entries of a row as
+    # far apart as they are, for every sum over the list to read.
+    rank = jnp.arange(capacity, dtype=jnp.int32)[None]
+    return index.reshape(-1).at[rank * c + column[:, None]].get(mode="promise_in_bounds")

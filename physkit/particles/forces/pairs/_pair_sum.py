@@ -22,6 +22,7 @@ from physkit.core import (
 )
 
 from ...neighbors import AbstractPairs, AllPairs
+from ._sum_of_partners import sum_of_partners
 from ._tangents_by_matrix import PairFunction, matrix_is_faster, tangents_by_matrix
 
 # Particles and context, each split into leaves with and without tangents; the pairs.
@@ -128,8 +129,7 @@ def _sum(
     del exchange_sign  # only the derivative asks for it
 
     def sum_terms(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
-        terms = kernel(arrays_i, arrays_j, context, present)
-        return jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None
+        return sum_of_partners(kernel(arrays_i, arrays_j, context, present)), None
 
     def sum_rounded_terms(
         arrays_i: PyTree, arrays_j: PyTree, present: Array
@@ -140,10 +140,9 @@ def _sum(
         # difference t − high is exact.
         high = jax.tree.map(lambda t: _round_to_multiple(t, upper_unit), terms)
         low = jax.tree.map(lambda t, h: _round_to_multiple(t - h, quantum), terms, high)
-        sums = jax.tree.map(lambda t: jnp.sum(t, axis=1), (high, low))
         sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
         # The sum of magnitudes bounds every partial sum, in whatever order it is taken.
-        bound = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
+        *sums, bound = sum_of_partners((high, low, jax.tree.reduce(jnp.maximum, sizes)))
         # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
         in_range = bound < upper_unit * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
         return (jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)), None
@@ -252,7 +251,11 @@ class _Cotangent:
         pairs = pairs.symmetric
 
         def body(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, PyTree]:
-            (varying_i, fixed_i), cotangents_i = arrays_i
+            arrays_i, cotangents_i = arrays_i
+            # An entry for each pair, so that the rows of all leaves are summed at once.
+            varying_i, fixed_i = jax.tree.map(
+                lambda a: jnp.broadcast_to(a, (*present.shape, *a.shape[2:])), arrays_i
+            )
             (varying_j, fixed_j), cotangents_j = arrays_j
             partner = eqx.combine(varying_j, fixed_j)
 
@@ -280,7 +283,7 @@ class _Cotangent:
                 rows, totals = pullback(_broadcast_to(terms, cotangents_of_pair))
                 # Every pair is listed from both its ends, and its two terms are in both of these.
                 totals = jax.tree.map(lambda t: t / 2, totals)
-            return jax.tree.map(lambda r: r[:, 0], rows), totals
+            return sum_of_partners(rows), totals
 
         return pairs.reduce_pairs(body, (particles, cotangents))
 
