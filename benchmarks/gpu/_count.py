@@ -11,10 +11,6 @@ import re
 # They rename memory, or belong to a launch that is counted elsewhere.
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "domain"}
 _FREE |= {"add-dependency", "optimization-barrier", "partition-id", "replica-id", "async-update"}
-_FREE |= {
-    f"{name}-done" for name in ("all-reduce", "all-gather", "collective-permute", "copy", "async")
-}
-_FREE |= {"send-done", "recv-done"}
 _HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%([\w.\-]+) = (.*)$")
 _CALLED = re.compile(
@@ -94,7 +90,8 @@ class Program:
 
     def _instruction(self, text: str) -> Cost:
         opcode = _opcode(text)
-        if opcode in _FREE:
+        # What waits for something that was started before is no launch: `fusion-done`, `all-reduce-done`.
+        if opcode in _FREE or opcode.endswith("-done"):
             return Cost()
         if opcode == "while":
             body = self.cost(_BODY.search(text)[1])
@@ -116,7 +113,7 @@ class Program:
 
     def _scatters(self, opcode: str, text: str) -> int:
         """Scatters of floating numbers with repeated indices, in the instruction or what it fuses."""
-        if opcode in ("fusion", "async-start"):
+        if opcode in ("fusion", "fusion-start", "async-start"):
             called = _CALLED.search(text)
             inside = self.computations.get(called[1], []) if called else []
             return sum(self._scatters(_opcode(t), t) for _, t in inside)

@@ -63,8 +63,9 @@ def _version(package: str) -> str | None:
 @functools.cache
 def h100_devices(count: int = 1) -> list[Any]:
     """Devices to compile for; nothing runs on them."""
-    jax.devices()  # first: JAX would otherwise take the plugin for a GPU, and find none
-    for name in PLUGINS:
+    # First: JAX would otherwise take the plugin for a GPU, and find none. Beside a GPU it is there already.
+    has_plugin = any(device.platform == "gpu" for device in jax.devices())
+    for name in () if has_plugin else PLUGINS:
         if importlib.util.find_spec(name) is not None:
             # The check that it leaves out is for CUDA's libraries, which compiling does not need.
             os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")

@@ -228,6 +228,18 @@ def test_a_position_that_is_not_finite_affects_no_other_particle():
     assert np.sum(~np.isfinite(interpolate(random_field(g, g.cell), x))) == 1
 
 
+@pytest.mark.parametrize("where", ["value", "position"])
+def test_an_exact_deposit_of_what_is_not_a_number_is_none(where):
+    """Integers have no NaN: a sum of digits must not hide one."""
+    g = grid(2, (True, True))
+    x, values = positions(g), jnp.ones(len(positions(g)))
+    if where == "value":
+        values = values.at[4].set(jnp.nan)
+    else:
+        x = x.at[4, 0].set(jnp.nan)
+    assert np.isnan(deposit(values, x, g, exact=True).data).all()
+
+
 def test_bad_input():
     g = grid(2, (True, False))
     u = random_field(g, g.cell)

@@ -49,7 +49,8 @@ class RadialDistribution(AbstractObserver):
     - `species`: a pair of species `(a, b)`; all particles if left out.
     - `smooth`: divide each pair between the two nearest bins, by its distance from their middles (needs
       half a bin beyond r_max). Plain bins have zero derivative; these are differentiable in the
-      positions, at the cost of g being averaged over two bins.
+      positions, at the cost of g being averaged over two bins. On a GPU their sums are added in any order, so
+      that last bits may differ from call to call; plain bins are whole numbers.
     - `name`: of the summary.
 
     **Errors:** `ObserverError` for open axes, bad sizes, or species that are not there;
