@@ -20,7 +20,8 @@ from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
 from physkit.particles.forces.pairs import _pairwise
-from physkit.simulate import Reversible, Simulation, reversibility_report, simulate
+from physkit.particles.neighbors import NeighborList
+from physkit.simulate import Reversible, Simulation, init, reversibility_report, simulate
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -32,6 +33,9 @@ FAST_CASES = (
     "test_numbering_does_not_matter[float64]",
     "test_missing_charges_or_species_are_refused[force2-extra2-has species 2]",
     "test_without_a_list_reversible_needs_no_exact_sums",
+    "test_few_particles_go_without[5-options0-False]",
+    "test_few_particles_go_without[5-options2-True]",
+    "test_the_force_is_the_same",
 )
 
 
@@ -353,6 +357,40 @@ class TestFaults:
     def test_bad_arguments_are_refused(self, options, error, match):
         with pytest.raises(error, match=match):
             Pairwise(LennardJones(), **options)
+
+
+class TestChoiceOfAList:
+    """With and without a list, chosen from the number of particles."""
+
+    @pytest.fixture(autouse=True)
+    def _as_users_have_it(self, monkeypatch):
+        monkeypatch.setattr(_pairwise, "ALL_PAIRS_UP_TO", 200)
+
+    @pytest.mark.parametrize(
+        ("n", "options", "keeps_list"),
+        [
+            (5, {}, False),
+            (6, {}, True),
+            (5, {"skin": 0.2}, True),
+            (5, {"capacity": 120}, True),
+            (5, {"exclude": [[0, 1]]}, True),
+            (5, {"use_neighbor_list": True}, True),
+            (6, {"use_neighbor_list": False}, False),
+        ],
+    )
+    def test_few_particles_go_without(self, n, options, keeps_list):
+        force = Pairwise(LennardJones(), 2.2, **options)
+        sim = Simulation(VelocityVerlet(force), 0.001)
+        cache = init(sim, _liquid(n=n)).aux[1][0]
+        assert isinstance(cache.neighbors, NeighborList) == keeps_list
+
+    def test_the_force_is_the_same(self):
+        atoms = _liquid(n=5)
+        found, want = (
+            Pairwise(LennardJones(), 2.2, use_neighbor_list=use).force(_clock(), atoms)
+            for use in (None, True)
+        )
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-11)
 
 
 def test_without_a_list_a_box_that_shrinks_is_noticed():
