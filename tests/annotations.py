@@ -46,7 +46,10 @@ def checked(target: Any) -> Any:
     target.__annotations__ = hints  # beartype reads them here, once
     function = _check(target)
     target.__annotations__ = written
-    return _with_axes(function) if any(map(_has_shape, hints.values())) else function
+    # Equinox takes a function without a closure, as beartype writes them, for one that closes over no array.
+    needs_closure = target.__closure__ is not None
+    has_axes = any(map(_has_shape, hints.values()))
+    return _with_axes(function) if needs_closure or has_axes else function
 
 
 def _with_axes(function: Any) -> Any:

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Iterator
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import pytest
 from jaxtyping import Array, Float, TypeCheckError
@@ -64,6 +66,20 @@ def test_methods_properties_fields_and_generators_are_checked():
     assert list(count(3)) == [0, 1, 2]
     with pytest.raises(TypeCheckError):
         list(count("a"))
+
+
+def test_what_a_function_closes_over_is_seen():
+    """Equinox finds arrays that a function closes over by its closure."""
+
+    @jax.jit
+    def f(x):
+        @checked
+        def times(y: Array) -> Array:
+            return x * y
+
+        return eqx.filter_closure_convert(times, x).consts[0]
+
+    assert f(2.0) == 2.0
 
 
 def test_physkit_is_checked():

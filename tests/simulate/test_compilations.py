@@ -156,7 +156,9 @@ def test_a_second_fit_compiles_nothing(objective, method):
         start = {"size": jnp.asarray(size), "rate": jnp.asarray(0.5)}
         data = jnp.asarray([2.0, 1.0, 0.6, 0.4, 0.1])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pk.errors.PhyskitWarning)  # of steps that did not suffice
+            warnings.simplefilter(
+                "ignore", pk.errors.PhyskitWarning
+            )  # of steps that did not suffice
             pk.fit(
                 lambda m, d: objective(m, d),
                 start,
