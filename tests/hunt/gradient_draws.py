@@ -124,7 +124,8 @@ def difference(s: Structure, n: Numbers) -> str:
     if not all(np.all(np.isfinite(x)) for x in out):
         return "chaotic: the run is not finite"
     rest = (fixed, weights, way, key)
-    if n.way == "jvp":
+    # `Reversible` has no forward mode, and says so.
+    if n.way == "jvp" and s.adjoint != "reversible":
         got = float(_tangent(moving, direction, *rest))
         parts = abs(got)
     else:

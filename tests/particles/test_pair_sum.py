@@ -23,6 +23,8 @@ FAST_CASES = (
     "test_nothing_scatters[forward over reverse]",
     "test_all_components_are_summed_in_one_loop[vjp]",
     "test_sums_of_several_terms_under_vmap",
+    "test_blocks_cover_every_row_once",
+    "test_a_box_that_blocks_do_not_divide",
     "test_order_of_particles_does_not_matter[float64]",
     "test_out_of_range_is_reported_and_poisons[float32]",
 )
@@ -101,6 +103,24 @@ USES = {
         lambda q: jnp.sum(jnp.sin(jax.jacfwd(lambda x: f(x, q, a[2]))(a[0])))
     )(a[1]),
 }
+
+
+def test_blocks_cover_every_row_once():
+    """Also where many small blocks do not divide the rows: no block begins behind the last row."""
+    shapes = [(n, k, p) for n in range(1, 330) for k in (n, 8, 57) for p in (64, 1000, 2**12)]
+    for n, k, pairs_per_block in shapes:
+        count, size = _pairs.block_shape(n, k, pairs_per_block)
+        assert (count - 1) * size < n <= count * size
+
+
+def test_a_box_that_blocks_do_not_divide():
+    """282 rows are 19 blocks of 15, the last of which starts early."""
+    x = jnp.asarray(np.random.default_rng(0).uniform(size=(282, 3)))
+    pair = lambda own, other, shared, present: tuple(
+        jnp.where(present, a - b, 0) for a, b in zip(own["x"], other["x"], strict=True)
+    )
+    total = direct_sum(pair, {"x": tuple(x.T)}, None, -1)
+    np.testing.assert_allclose(jnp.stack(total, 1), 282 * (x - x.mean(0)[None]), atol=1e-10)
 
 
 @pytest.mark.parametrize("use", USES)

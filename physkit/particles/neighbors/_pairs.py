@@ -212,11 +212,12 @@ def block_shape(n: int, k: int, pairs_per_block: int | None = None) -> tuple[int
     before.
     """
     # Up to half as many blocks more are worth an even division: then no row is computed twice.
-    count = max(1, -(-n * k // (pairs_per_block or PAIRS_PER_BLOCK)))
+    count = max(1, min(n, -(-n * k // (pairs_per_block or PAIRS_PER_BLOCK))))
     for more in range(count, min(n, count + count // 2) + 1):
         if n % more == 0:
             return more, n // more
-    return count, -(-n // count)
+    size = -(-n // count)
+    return -(-n // size), size
 
 
 def _rows(a: Array, start: int | Int[Array, ""], size: int) -> Array:
