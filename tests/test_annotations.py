@@ -14,7 +14,9 @@ from tests.annotations import checked
 
 
 @checked
-def _dot(a: Float[Array, "n 3"], b: "Float[Array, 'n 3']", scale: float = 1.0) -> Float[Array, "n"]:
+def _dot(
+    a: Float[Array, "n 3"], b: "Float[Array, 'n 3']", scale: float = 1.0
+) -> Float[Array, " n"]:
     return scale * jnp.sum(a * b, axis=1)
 
 
@@ -31,7 +33,7 @@ def test_axes_of_one_name_are_of_one_length():
 
 def test_what_is_returned_is_checked_beside_the_arguments():
     @checked
-    def half(a: Float[Array, "n"]) -> Float[Array, "n"]:
+    def half(a: Float[Array, " n"]) -> Float[Array, " n"]:
         return a[::2]
 
     with pytest.raises(TypeCheckError, match="return"):

@@ -42,8 +42,8 @@ class FixedPointParticles(Module):
 
     position: FixedPoint
     velocity: ScaledFixedPoint
-    cell: Float[Array, "d *d"] = data()
-    inverse: Float[Array, "d *d"] = data()
+    cell: Float[Array, "d ..."] = data()
+    inverse: Float[Array, "d ..."] = data()
     offset: Float[Array, " d"] = data()
     faults: Faults
 
@@ -156,7 +156,7 @@ class FixedPointParticles(Module):
         return replace_fields(self, {"velocity": self.velocity.add(dv)})
 
 
-def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
+def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d ..."]) -> Float[Array, "n d"]:
     """x times lengths, or times a matrix of rows. Each product is rounded, so that no program fuses it."""
     if cell.ndim == 1:
         return round_before_add(x * cell[None])

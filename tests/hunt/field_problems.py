@@ -11,6 +11,7 @@ import physkit as pk
 from physkit.integrators import ExactLinear, Heun
 
 from . import grids
+from .outcome import compare
 
 STEPS = 4
 UNITS = {
