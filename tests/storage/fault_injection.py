@@ -225,6 +225,7 @@ def takeover(folder, count):
                     with contextlib.suppress(FileError):
                         FolderLock(folder / str(k))
                         (folder / str(k) / f"won-{os.getpid()}").touch()
+                start.wait()  # the last lock's holder stays until all have tried: it would be stale again
             finally:
                 os._exit(0)
     for child in children:
