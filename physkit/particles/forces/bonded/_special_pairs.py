@@ -7,7 +7,11 @@ from physkit.core import param, safe_norm, static
 
 from ..._arguments import Numbers
 from ..._particles import Particles
-from ..pairs._pair_kernels import require_pair_properties, with_charge_unit
+from ..pairs._pair_kernels import (
+    depends_on_species,
+    require_pair_properties,
+    with_charge_unit,
+)
 from ..potentials import AbstractPairPotential
 from ._bonded import Vectors
 from ._bonds import AbstractBonds
@@ -56,7 +60,7 @@ class SpecialPairs(AbstractBonds):
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         potential, unit = with_charge_unit(self.potential, local.particles)
-        if potential.species is not None or _has_species_rule(potential):
+        if local.particles.species is not None and depends_on_species(potential):
             potential = potential.between(*local.species())
         # Entries that fill arrays are at distance 0, where potentials are infinite.
         r = jnp.where(local.is_used, safe_norm(vectors[0]), 1)
@@ -69,7 +73,3 @@ class SpecialPairs(AbstractBonds):
     def require_valid(self, particles: Particles) -> None:
         super().require_valid(particles)
         require_pair_properties(particles, self.potential)
-
-
-def _has_species_rule(potential: AbstractPairPotential) -> bool:
-    return type(potential).between is not AbstractPairPotential.between

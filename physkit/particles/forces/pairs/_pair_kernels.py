@@ -40,6 +40,12 @@ def require_pair_properties(particles: Particles, potential: AbstractPairPotenti
         )
 
 
+def depends_on_species(potential: AbstractPairPotential) -> bool:
+    """Whether it has tables by species, or a rule of its own for pairs of them."""
+    has_own_rule = type(potential).between is not AbstractPairPotential.between
+    return potential.species is not None or has_own_rule
+
+
 def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairArrays:
     """The arrays that `potential` depends on, by particle: position by components, charge, species.
 
@@ -52,9 +58,8 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairA
         charge, (_, unit) = particles.charge, with_charge_unit(potential, particles)
         assert charge is not None  # checked above
         arrays["charge"] = charge if unit is None else charge * (1 / unit)
-    has_own_rule = type(potential).between is not AbstractPairPotential.between
     # Species that nothing depends on are left out, so that no pair gathers them.
-    if particles.species is not None and (potential.species is not None or has_own_rule):
+    if particles.species is not None and depends_on_species(potential):
         arrays["species"] = particles.species
     return arrays
 
