@@ -22,7 +22,7 @@ from ..._arguments import Numbers
 from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors
 from ._local_tuples import LocalTuples
-from ._torsions import dihedral_angle
+from ._torsions import dihedral_angle, require_three_dimensions
 from ._tuples import Tuples
 
 
@@ -95,8 +95,7 @@ class TorsionMaps(AbstractBonded):
 
     def require_valid(self, particles: Particles) -> None:
         super().require_valid(particles)
-        if particles.dimension != 3:
-            raise ShapeError(f"torsions need three dimensions; there are {particles.dimension}")
+        require_three_dimensions(particles)
 
 
 def _spline_weights(angle: Float[Array, " m"], g: int) -> Float[Array, "m g"]:

@@ -40,8 +40,7 @@ class AbstractTorsions(AbstractBonded):
 
     def require_valid(self, particles: Particles) -> None:
         super().require_valid(particles)
-        if particles.dimension != 3:
-            raise ShapeError(f"torsions need three dimensions; there are {particles.dimension}")
+        require_three_dimensions(particles)
 
 
 class PeriodicTorsions(AbstractTorsions):
@@ -177,6 +176,12 @@ class HarmonicTorsions(AbstractTorsions):
         turn = dihedral_angle(vectors) - local.parameters(self.angle)
         turn -= 2 * jnp.pi * jnp.floor(turn / (2 * jnp.pi) + 0.5)
         return 0.5 * local.parameters(self.stiffness) * turn**2
+
+
+def require_three_dimensions(particles: Particles) -> None:
+    """**Errors:** `ShapeError` where there are fewer, and no dihedral angles."""
+    if particles.dimension != 3:
+        raise ShapeError(f"torsions need three dimensions; there are {particles.dimension}")
 
 
 def dihedral_angle(vectors: Vectors) -> Float[Array, " m"]:
