@@ -68,7 +68,7 @@ gpu-count: $(call has,test) $(call has,gpu-check)
 lint: $(call has,dev)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m pyright --pythonpath $(RUN)
+	$(RUN) -m pyright --level error --pythonpath $(RUN)
 
 format: $(call has,dev)
 	$(RUN) -m ruff check --fix .

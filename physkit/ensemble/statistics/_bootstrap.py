@@ -150,14 +150,14 @@ def known_ok(values: PyTree, ok: ArrayLike | None) -> ArrayLike | None:
     known = [x.ok for x in jax.tree.leaves(values) if isinstance(x, KnowsFailures)]
     if not known or all(np.all(x) for x in known):
         return None
-    ok = np.all(known, axis=0)
+    all_ok = np.all(known, axis=0)
     warnings.warn(
-        f"{np.sum(~ok)} of {len(ok)} members failed and are left out; ok=ensemble.ok says so without this "
+        f"{np.sum(np.logical_not(all_ok))} of {len(all_ok)} members failed and are left out; ok=ensemble.ok says so without this "
         "warning",
         PhyskitWarning,
         stacklevel=4,
     )
-    return ok
+    return all_ok
 
 
 def select_members(values: PyTree, ok: ArrayLike | None = None) -> tuple[PyTree, int]:
