@@ -103,6 +103,7 @@ from .coupling import (
 from .integrators import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,
+    Andersen as Andersen,
     BAOAB as BAOAB,
     Boris as Boris,
     Brownian as Brownian,
@@ -120,6 +121,7 @@ from .integrators import (
     SplitStep as SplitStep,
     Strang as Strang,
     Subcycle as Subcycle,
+    VelocityRescaling as VelocityRescaling,
     VelocityVerlet as VelocityVerlet,
 )
 from .observe import (

@@ -23,9 +23,9 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "fields": ("AbstractEquation", "Field", "stack"),
     "coupling": ("Drag", "ParticleMesh", "deposit", "interpolate"),
     "integrators": (
-        "AbstractIntegrator", "AbstractOneStep", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
+        "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
         "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "NoseHooverChain", "RK4",
-        "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "VelocityVerlet",
+        "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "Every", "FieldValues",

@@ -7,6 +7,7 @@ SciPy. A test checks that every name in a remedy exists.
 _VERLET = "pk.VelocityVerlet(force)"
 _LANGEVIN = "pk.BAOAB(force, temperature=…, friction=…)"
 _NOSE_HOOVER = "pk.NoseHooverChain(force, temperature=…, period=…)"
+_RESCALING = "pk.VelocityRescaling(pk.VelocityVerlet(force), temperature=…, relaxation_time=…)"
 _BROWNIAN = "pk.Brownian(force, temperature=…, friction=…)"
 _MINIMIZE = "pk.minimize(force, state)"
 _ODE = (
@@ -45,7 +46,10 @@ SYNONYMS: dict[str, str] = {
     "IAS15": "pk.integrators.Yoshida, or pk.Diffrax for adaptive steps",
     "Yoshida": "pk.integrators.Yoshida", "ForestRuth": "pk.integrators.Yoshida",
     "Langevin": _LANGEVIN, "LangevinIntegrator": _LANGEVIN, "LangevinMiddleIntegrator": _LANGEVIN,
-    "nvt_langevin": _LANGEVIN, "NVT": f"{_LANGEVIN} or {_NOSE_HOOVER}",
+    "nvt_langevin": _LANGEVIN, "NVT": f"{_RESCALING}, {_LANGEVIN} or {_NOSE_HOOVER}",
+    "Bussi": _RESCALING, "CSVR": _RESCALING, "VRescale": _RESCALING, "BussiThermostat": _RESCALING,
+    "Berendsen": f"{_RESCALING}, which also has the right fluctuations",
+    "AndersenThermostat": "pk.Andersen(pk.VelocityVerlet(force), temperature=…, rate=…)",
     "NoseHoover": _NOSE_HOOVER, "nvt_nose_hoover": _NOSE_HOOVER, "NoseHooverIntegrator": _NOSE_HOOVER,
     "OverdampedLangevin": _BROWNIAN, "BrownianIntegrator": _BROWNIAN, "BrownianDynamics": _BROWNIAN,
     "EulerMaruyama": _BROWNIAN, "BorisPusher": "pk.Boris",
@@ -162,9 +166,6 @@ SYNONYMS: dict[str, str] = {
 _BAROSTAT = (
     "constant pressure: the box does not move; pk.BAOAB keeps the temperature at constant volume"
 )
-_THERMOSTAT = (
-    "this thermostat: take pk.BAOAB or pk.NoseHooverChain, which sample the canonical ensemble"
-)
 _EWALD = "Ewald sums: pk.ParticleMesh(grid) is for smooth charges, pk.Coulomb has a cutoff"
 _CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
 _MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
@@ -178,8 +179,7 @@ _UNITS = "units: numbers are in any consistent system; temperatures are energies
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
     "NPT": _BAROSTAT, "MonteCarloBarostat": _BAROSTAT, "Barostat": _BAROSTAT, "nph": _BAROSTAT,
-    "ParrinelloRahman": _BAROSTAT, "Berendsen": _THERMOSTAT, "Andersen": _THERMOSTAT,
-    "VelocityRescaling": _THERMOSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
+    "ParrinelloRahman": _BAROSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "EAM": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
     "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,

@@ -136,6 +136,18 @@ class Clock(Module):
 
         return jax.vmap(draw)(ids)
 
+    def random_uniform(self, ids: Int[Array, " n"], dtype) -> Float[Array, " n"]:
+        """Noise between 0 and 1 `[n]`, drawn for each particle from (seed, step, particle id).
+
+        **Errors:** `ParameterError` without a key.
+        """
+        step_key = self.key
+
+        def draw(particle_id: Int[Array, ""]) -> Float[Array, ""]:
+            return jax.random.uniform(jax.random.fold_in(step_key, particle_id), (), dtype)
+
+        return jax.vmap(draw)(ids)
+
     def _time(self):
         """t as the sum of two words: exact digit products, added up with their rounding errors."""
         dt = self.macro_dt

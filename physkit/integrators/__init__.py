@@ -1,7 +1,8 @@
 """Everything that advances a state by one step.
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
-any state), `splitting` (integrators made of integrators), `spectral` (equations with a symbol).
+any state), `splitting` (integrators made of integrators), `spectral` (equations with a symbol); `baths` (heat
+baths and barostats around an integrator).
 """
 
 from ._composition_checks import (
@@ -15,6 +16,8 @@ from ._integrator import (
     AbstractStateless as AbstractStateless,
 )
 from ._reproducible import select_clock as select_clock
+from .baths._andersen import Andersen as Andersen
+from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
 from .particle._boris import Boris as Boris
 from .particle._brownian import Brownian as Brownian
 from .particle._equations_of_motion import EquationsOfMotion as EquationsOfMotion

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
+import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     AbstractTerm,
@@ -15,10 +16,12 @@ from physkit.core import (
     Clock,
     Module,
     NotReversible,
+    ParameterError,
     Plan,
     PyTree,
     State,
     Tendencies,
+    replace_fields,
 )
 
 from ._staleness import holds_same_arrays
@@ -191,6 +194,34 @@ class AbstractIntegrator(Module):
     def removes_momentum(self) -> bool:
         """Whether the total momentum is zero after a step, whatever it was before."""
         return False
+
+    def draws_momentum(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> bool:
+        """Whether a step may change the total momentum by noise; by default, whether it draws any.
+
+        Only traced: nothing is computed.
+        """
+        keyless = replace_fields(clock, {"noise_key": None})
+        try:
+            jax.eval_shape(lambda: self.step(plan, keyless, state, aux)[0])
+        except ParameterError:
+            return True
+        return False
+
+    # --- heat baths and barostats -----------------------------------------------------------------
+
+    def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
+        """The energy that heat baths and barostats hold: with kinetic and potential energy it makes a constant.
+
+        0 for an integrator without one. That of a step's noise and scaling is what their exact detailed
+        balance leaves, so that a drift of the sum is the error of dt.
+        """
+        del state, aux
+        return jnp.zeros((), clock.dt.dtype)
+
+    @property
+    def evolves_space(self) -> bool:
+        """Whether steps change the box that particles are in; by default, whether one of the parts does."""
+        return any(inner.evolves_space for inner in _integrators_inside(self))
 
 
 class AbstractStateless(AbstractIntegrator):

@@ -9,11 +9,9 @@ from physkit.core import (
     Cache,
     Clock,
     Module,
-    ParameterError,
     Plan,
     PyTree,
     State,
-    replace_fields,
     static,
 )
 from physkit.integrators import AbstractIntegrator
@@ -62,21 +60,12 @@ class Snapshot(Module):
         """
         if not self.integrator.conserves_momentum:
             return False
-        return self.clock.noise_key is None or self._removes_momentum() or not self._draws_noise()
+        if self.clock.noise_key is None or self._removes_momentum():
+            return True
+        return not self.integrator.draws_momentum(self.plan, self.clock, self.state, self.aux)
 
     def _removes_momentum(self) -> bool:
         def removes(part: PyTree) -> bool:
             return isinstance(part, AbstractIntegrator) and part.removes_momentum
 
         return any(map(removes, jax.tree.leaves(self.integrator, is_leaf=removes)))
-
-    def _draws_noise(self) -> bool:
-        """Whether a step could not do without a random key. Only traced: nothing is computed."""
-        keyless = replace_fields(self.clock, {"noise_key": None})
-        try:
-            jax.eval_shape(
-                lambda: self.integrator.step(self.plan, keyless, self.state, self.aux)[0]
-            )
-        except ParameterError:
-            return True
-        return False

@@ -5,6 +5,7 @@ from ._devices import device_index as device_index, num_devices as num_devices
 from ._minimize import MinimizationResult as MinimizationResult, minimize as minimize
 from ._particles import ParticleIncrement as ParticleIncrement, Particles as Particles
 from ._random_positions import random_positions as random_positions
+from ._stretching import stretch as stretch
 from ._velocities import (
     angular_momentum as angular_momentum,
     center_of_mass as center_of_mass,
@@ -12,6 +13,7 @@ from ._velocities import (
     kinetic_energy as kinetic_energy,
     maxwell_boltzmann as maxwell_boltzmann,
     mobile_velocity as mobile_velocity,
+    momentum_flux as momentum_flux,
     remove_drift as remove_drift,
     temperature as temperature,
     total_momentum as total_momentum,

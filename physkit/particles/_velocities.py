@@ -15,6 +15,7 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     explain_call,
+    matmul,
     safe_divide,
     safe_sqrt,
 )
@@ -82,6 +83,14 @@ def total_momentum(particles: Particles) -> Float[Array, " d"]:
     """Σ m v of the particles that move."""
     v = mobile_velocity(particles)
     return particles.sum(particles.mass[:, None] * v)
+
+
+def momentum_flux(particles: Particles) -> Float[Array, "d d"]:
+    """Σ m v ⊗ v of the particles that move."""
+    # Over devices, slots may be empty: their velocities do not count.
+    velocity = particles.mask_empty(mobile_velocity(particles))
+    # (dim, particles) @ (particles, dim), then one sum over devices.
+    return particles.space.sum(matmul((particles.mass[:, None] * velocity).T, velocity))
 
 
 def center_of_mass(particles: Particles) -> Float[Array, " d"]:

@@ -24,6 +24,7 @@ from physkit.integrators import (
     SSPRK2,
     SSPRK3,
     AbstractIntegrator,
+    Andersen,
     BlanesMoan,
     Boris,
     Brownian,
@@ -51,6 +52,7 @@ from physkit.integrators import (
     Suzuki,
     Tableau,
     ThermostatChain,
+    VelocityRescaling,
     VelocityVerlet,
     Yoshida,
 )
@@ -325,6 +327,17 @@ INTEGRATORS = {
     Subcycle: (lambda: Subcycle(VelocityVerlet(trap()), 3), 0.2, {"order": 2, "symmetric": True}),
     BAOAB: (lambda: BAOAB(trap(), 0.7, 0.3), 0.1, {"key": jax.random.key(0)}),
     Brownian: (lambda: Brownian(trap(), 0.7, 3.0), 0.1, {"key": jax.random.key(0)}),
+    # Who collides is a choice, of which there is no derivative by the rate.
+    Andersen: (
+        lambda: Andersen(VelocityVerlet(trap()), 0.7, 2.0),
+        0.1,
+        {"key": jax.random.key(0), "ignore": ["rate"]},
+    ),
+    VelocityRescaling: (
+        lambda: VelocityRescaling(VelocityVerlet(trap()), 0.7, 0.5),
+        0.1,
+        {"key": jax.random.key(0)},
+    ),
     NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
     RemoveMomentum: (lambda: Lie(VelocityVerlet(trap()), RemoveMomentum()), 0.05, {"order": None}),
     Diffrax: (

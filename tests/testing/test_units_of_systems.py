@@ -70,6 +70,10 @@ UNITS: dict[str, Unit] = {
     # Integrators
     "BAOAB.temperature": lambda u: u.energy,
     "BAOAB.friction": rate,
+    "Andersen.temperature": lambda u: u.energy,
+    "Andersen.rate": rate,
+    "VelocityRescaling.temperature": lambda u: u.energy,
+    "VelocityRescaling.relaxation_time": lambda u: u.time,
     "Brownian.temperature": lambda u: u.energy,
     "Brownian.friction": rate,
     "CFLSubsteps.cfl": one,

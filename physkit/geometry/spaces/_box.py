@@ -15,6 +15,7 @@ from physkit.core import (
     describe,
     explain_call,
     param,
+    replace_fields,
     show_numbers,
     static,
 )
@@ -94,6 +95,9 @@ class Box(AbstractSpace):
         lengths = self.lengths[None]
         cells = jnp.where(jnp.array(self.periodic)[None], jnp.floor(x / lengths), 0)
         return x - cells * lengths, cells.astype(jnp.int32)
+
+    def stretch(self, matrix):
+        return replace_fields(self, {"lengths": self.lengths * jnp.diagonal(matrix)})
 
     @property
     def volume(self):

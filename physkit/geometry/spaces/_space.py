@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, PyTree, matmul, replace_fields
+from physkit.core import DeclarationError, Module, PyTree, matmul, replace_fields
 from physkit.parallel import AbstractComm
 
 Components = tuple[Array, ...]  # the components of a vector, one array each
@@ -80,6 +80,14 @@ class AbstractSpace(Module):
             return x
         # Accelerators would round the factors of float32 products to fewer bits by default.
         return x + matmul(image.astype(x.dtype), cell)
+
+    def stretch(self, matrix: Float[Array, "d d"]) -> "AbstractSpace":
+        """This space after x → M x; one whose axes stay at right angles takes the diagonal of M alone.
+
+        **Errors:** `DeclarationError` for a space without a size.
+        """
+        del matrix
+        raise DeclarationError(f"{type(self).__name__} has no size that could change")
 
     def detached(self) -> "AbstractSpace":
         """This space as a constant to derivatives, for what only chooses (which pairs are neighbors)."""

@@ -15,6 +15,7 @@ from physkit.core import (
     concrete_value,
     matmul,
     param,
+    replace_fields,
     static,
 )
 from physkit.parallel import AbstractComm, SerialComm
@@ -104,6 +105,9 @@ class Triclinic(AbstractSpace):
         self._check(x.shape[-1])
         cells = jnp.floor(matmul(x, inverse_matrix(self.vectors)))
         return x - matmul(cells, self.vectors), cells.astype(jnp.int32)
+
+    def stretch(self, matrix):
+        return replace_fields(self, {"vectors": matmul(self.vectors, matrix.T)})
 
     @property
     def volume(self):

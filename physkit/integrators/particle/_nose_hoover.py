@@ -19,11 +19,11 @@ from physkit.core import (
     put_component,
     static,
 )
-from physkit.particles import degrees_of_freedom, kinetic_energy
+from physkit.particles import kinetic_energy
 from physkit.particles.forces import Forces
 
 from .._splitting_coefficients import YOSHIDA
-from ._heat_bath import require_nonnegative
+from ._heat_bath import degrees_together, require_nonnegative
 from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 
@@ -114,13 +114,21 @@ class NoseHooverChain(AbstractKickFirst):
 
     def conserved(self, clock: Clock, state: State, aux: ForceAux) -> Float[Array, ""]:
         """Kinetic + potential energy + ½ Σ Q ζ² + N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ, a constant."""
+        chain_kinetic, heat = self._chain_energies(state)
+        kinetic = sum(kinetic_energy(get_component(state, name)) for name in self.force.components)
+        potential = sum(term.energy(clock, state, cache) for term, cache in self.terms(aux))
+        return kinetic + potential + chain_kinetic + heat
+
+    def bath_energy(self, clock: Clock, state: State, aux: ForceAux) -> Float[Array, ""]:
+        return sum(self._chain_energies(state))
+
+    def _chain_energies(self, state: State) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """½ Σ Q ζ² and N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ."""
         chain = get_component(state, self.thermostat)
         degrees, masses = self._masses(state)
         chain_kinetic = 0.5 * jnp.sum(masses * chain.velocity**2)
         heat = self.temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
-        kinetic = sum(kinetic_energy(get_component(state, name)) for name in self.force.components)
-        potential = sum(term.energy(clock, state, cache) for term, cache in self.terms(aux))
-        return kinetic + potential + chain_kinetic + heat
+        return chain_kinetic, heat
 
     def _thermostat_step(self, state: State, dt: Float[Array, ""]) -> State:
         """The chain over a time dt, with the velocities that it scales."""
@@ -183,14 +191,7 @@ class NoseHooverChain(AbstractKickFirst):
     def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f and Q of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
-        # Counted with and without the conserved momentum: the difference is what momentum binds.
-        counts = [degrees_of_freedom(p, False) for p in parts]
-        degrees = jnp.asarray(sum(counts), parts[0].velocity.dtype)
-        if self.conserves_momentum:
-            # Total momentum binds d degrees of freedom once, however many components share it; none where
-            # frozen particles take it up.
-            bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
-            degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
+        degrees = degrees_together(parts, self.conserves_momentum)
         # A trace may have hidden a negative temperature at construction: NaN makes it visible.
         temperature = poison_where(self.temperature, self.temperature < 0)
         chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2

@@ -4,7 +4,7 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import Aux, Clock, DeclarationError, Plan, State
 
@@ -121,6 +121,20 @@ class AbstractSplitting(AbstractIntegrator):
             # Removal makes good for every part before it.
             conserves = part.removes_momentum or (conserves and part.conserves_momentum)
         return conserves
+
+    def draws_momentum(
+        self, plan: tuple[Plan, ...], clock: Clock, state: State, aux: tuple[Aux, ...]
+    ) -> bool:
+        substeps = {i: clock.substep(start, length, 0) for i, start, length in self.schedule}
+        return any(
+            part.draws_momentum(plan[i], substeps[i], state, aux[i])
+            for i, part in enumerate(self.parts)
+        )
+
+    def bath_energy(self, clock: Clock, state: State, aux: tuple[Aux, ...]) -> Float[Array, ""]:
+        pairs = zip(self.parts, aux, strict=True)
+        energies = [part.bath_energy(clock, state, part_aux) for part, part_aux in pairs]
+        return sum(energies[1:], energies[0])
 
 
 class _PartsOfAStep:

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
@@ -79,6 +79,9 @@ class Subcycle(AbstractIntegrator):
             return self.integrator.reverse_step(plan, substep, *carry, made_at), None
 
         return jax.lax.scan(reverse_substep, (state, aux), jnp.arange(self.count), reverse=True)[0]
+
+    def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
+        return self.integrator.bath_energy(clock, state, aux)
 
     def terms(self, aux: Aux) -> TermsWithCaches:
         return self.integrator.terms(aux)

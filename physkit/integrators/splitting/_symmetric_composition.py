@@ -2,7 +2,7 @@
 
 import itertools
 
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
@@ -96,6 +96,9 @@ class Composition(AbstractIntegrator):
     def _any_plan(self, plan: dict[float, Plan]) -> Plan:
         """The plan of one sub-step: `init` and `refresh` do not depend on its length."""
         return next(iter(plan.values()))
+
+    def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
+        return self.integrator.bath_energy(clock, state, aux)
 
     def terms(self, aux: Aux) -> TermsWithCaches:
         return self.integrator.terms(aux)

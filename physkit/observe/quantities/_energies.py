@@ -77,10 +77,11 @@ class TotalEnergy(AbstractQuantity):
 
 
 class ConservedEnergy(AbstractQuantity):
-    """What the running integrator keeps constant: E plus the energy of its thermostat.
+    """What the running integrator keeps constant: E plus the energy of its heat baths and barostats.
 
-    For `NoseHooverChain` its method `conserved`; for an integrator without one, `TotalEnergy()`.
-    Good for `EnergyDrift` and for `plot.drift`.
+    For `NoseHooverChain` its method `conserved`; for others `TotalEnergy()` plus their `bath_energy`, which is
+    0 without a bath. `BAOAB` and `Brownian` do not count what they exchange. Good for `EnergyDrift` and for
+    `plot.drift`.
 
     **Returns:** a scalar, energy.
     """
@@ -88,9 +89,10 @@ class ConservedEnergy(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         # By name, not by class: a user's own integrator may have such a method, too.
         conserved = getattr(snapshot.integrator, "conserved", None)
-        if conserved is None:
-            return TotalEnergy()(snapshot)
-        return conserved(snapshot.clock, snapshot.state, snapshot.aux)
+        now = snapshot.clock, snapshot.state, snapshot.aux
+        if conserved is not None:
+            return conserved(*now)
+        return TotalEnergy()(snapshot) + snapshot.integrator.bath_energy(*now)
 
 
 class Temperature(AbstractQuantity):

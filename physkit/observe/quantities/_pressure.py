@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import matmul, static
-from physkit.particles import Particles, mobile_velocity
+from physkit.core import static
+from physkit.particles import momentum_flux
 
 from .._observer import AbstractQuantity
 from .._selection import require_volume, select_forces, select_particle_components
@@ -64,15 +64,7 @@ class StressTensor(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, "d d"]:
         components = select_particle_components(snapshot, self.component)
         require_volume(components[0], "pressure")  # all components are in one space
-        total = sum((_momentum_flux(p) for p in components[1:]), _momentum_flux(components[0]))
+        total = sum((momentum_flux(p) for p in components[1:]), momentum_flux(components[0]))
         for term, cache in select_forces(snapshot, self.component):
             total = total + term.virial(snapshot.clock, snapshot.state, cache)
         return -total / components[0].space.volume
-
-
-def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
-    """Σ m v ⊗ v of the particles that move."""
-    # Over devices, slots may be empty: their velocities do not count.
-    velocity = particles.mask_empty(mobile_velocity(particles))
-    # (dim, particles) @ (particles, dim), then one sum over devices.
-    return particles.space.sum(matmul((particles.mass[:, None] * velocity).T, velocity))

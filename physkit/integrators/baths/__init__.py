@@ -1,0 +1,1 @@
+"""Heat baths and barostats around any integrator of particles."""

@@ -1,0 +1,109 @@
+"""What baths share: an integrator inside, which moves the particles, and the energy that a bath took up."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from physkit.core import Aux, Clock, ComponentError, DeclarationError, Plan, State, get_component
+from physkit.particles import Particles
+from physkit.particles.forces import AbstractForce, Forces
+
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+
+# Tags of the baths' own noise: integrators inside tag theirs by small numbers.
+_FIRST_TAG = 2**20
+
+BathAux = tuple[Aux, Float[Array, ""]]  # of the integrator inside, and the energy given to the bath
+
+
+def as_integrator(value: object) -> AbstractIntegrator:
+    """`value`, if it is an integrator.
+
+    **Errors:** `DeclarationError` for anything else; for a force it says what to write.
+    """
+    if isinstance(value, AbstractIntegrator):
+        return value
+    hint = ""
+    if isinstance(value, AbstractForce | Forces):
+        hint = ": write VelocityVerlet(force) around it"
+    raise DeclarationError(
+        f"a bath acts on what an integrator moves; got {type(value).__name__}{hint}"
+    )
+
+
+class AbstractBath(AbstractIntegrator):
+    """An integrator of particles in contact with a bath, which acts after each of its steps.
+
+    The integrator inside (`integrator`) may be any, another bath too. What it carries is carried along,
+    beside the energy that the bath has taken up.
+    """
+
+    integrator: eqx.AbstractVar[AbstractIntegrator]
+
+    def prepare(self, state: State, dt: StepSize) -> Plan:
+        return self.integrator.prepare(state, dt)
+
+    def init(self, plan: Plan, clock: Clock, state: State) -> BathAux:
+        zero = jnp.zeros((), self.particles(state)[0].velocity.dtype)
+        return self.integrator.init(plan, clock, state), zero
+
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: BathAux) -> BathAux:
+        return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
+
+    def is_stale(self, before: State, after: State) -> bool:
+        return self.integrator.is_stale(before, after)
+
+    def is_unresolved(
+        self, plan: Plan, clock: Clock, state: State, aux: BathAux
+    ) -> Bool[Array, ""] | None:
+        return self.integrator.is_unresolved(plan, clock, state, aux[0])
+
+    def end_clock(self, clock: Clock) -> Clock:
+        return self.integrator.end_clock(clock)
+
+    @property
+    def keeps_caches_current(self) -> bool:
+        return self.integrator.keeps_caches_current
+
+    def terms(self, aux: BathAux) -> TermsWithCaches:
+        return self.integrator.terms(aux[0])
+
+    @property
+    def conserves_momentum(self) -> bool:
+        return self.integrator.conserves_momentum
+
+    @property
+    def removes_momentum(self) -> bool:
+        return self.integrator.removes_momentum
+
+    def draws_momentum(self, plan: Plan, clock: Clock, state: State, aux: BathAux) -> bool:
+        return self.integrator.draws_momentum(plan, clock, state, aux[0])
+
+    def bath_energy(self, clock: Clock, state: State, aux: BathAux) -> Float[Array, ""]:
+        return self.integrator.bath_energy(clock, state, aux[0]) + aux[1]
+
+    # --- for subclasses --------------------------------------------------------------------------
+
+    def names(self) -> tuple[str | None, ...]:
+        """The components that the integrator inside moves by their velocities."""
+        return tuple(dict.fromkeys(name for _, name in self.integrator.drifts))
+
+    def particles(self, state: State) -> tuple[Particles, ...]:
+        """These components.
+
+        **Errors:** `ComponentError` where there are none, or one is no `Particles`.
+        """
+        parts = tuple(get_component(state, name) for name in self.names())
+        if not parts or not all(isinstance(p, Particles) for p in parts):
+            raise ComponentError(
+                f"{type(self).__name__} is a bath of particles; {type(self.integrator).__name__} moves "
+                f"{self.names() or 'none'}"
+            )
+        return parts
+
+    def own_clock(self, clock: Clock) -> Clock:
+        """The clock of this bath at the end of a step, with a key of its own."""
+        depth, inner = 0, self.integrator
+        while isinstance(inner, AbstractBath):
+            depth, inner = depth + 1, inner.integrator
+        return clock.substep(0.0, 1.0, _FIRST_TAG + depth).at_fraction(1.0)
