@@ -7,6 +7,7 @@ from . import ensemble as ensemble
 from . import fields as fields
 from . import geometry as geometry
 from . import integrators as integrators
+from . import interop as interop
 from . import observe as observe
 from . import parallel as parallel
 from . import particles as particles
@@ -42,6 +43,7 @@ from ._stubs import (
     statistics as statistics,
     sweeping as sweeping,
     terms as terms,
+    units as units,
 )
 from .core import (
     AbstractTendency as AbstractTendency,

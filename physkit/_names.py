@@ -217,8 +217,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "AbstractQuantity", "AngularMomentum", "CenterOfMass", "ConservedEnergy",
                 "Dissipation", "Enstrophy", "Expression", "FieldEnergy", "FieldValues",
                 "FlowEnergy", "Integral", "KineticEnergy", "MeshDensity", "MeshPotential",
-                "ModeAmplitude", "Momentum", "Positions", "PotentialEnergy", "Pressure",
-                "RootMeanSquare", "StressTensor", "Temperature", "TotalEnergy", "Velocities",
+                "ModeAmplitude", "Momentum", "ParticleForces", "Positions", "PotentialEnergy",
+                "Pressure", "RootMeanSquare", "StressTensor", "Temperature", "TotalEnergy", "Velocities",
             ),
         },
     ),
@@ -266,9 +266,17 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Pieces of physics as rates, for Runge–Kutta and splittings; base classes of own ones.",
         {"core": ("AbstractTendency", "AbstractTerm", "Function", "Network", "Tendencies")},
     ),
+    "units": (
+        "Systems of units: what a femtosecond, a kelvin or a bar is in each.",
+        {
+            "core": (
+                "SI", "UnitSystem", "atomic", "lennard_jones_units", "metal", "molecular", "real",
+            ),
+        },
+    ),
 }  # fmt: skip
 
 # Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
-SHOWN_LAYERS = ("integrators", "parallel", "particles", "plot", "systems", "testing")
+SHOWN_LAYERS = ("integrators", "interop", "parallel", "particles", "plot", "systems", "testing")
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

@@ -26,6 +26,7 @@ LAYERS = (
     "fit",
     "ensemble",
     "systems",
+    "interop",
     "plot",
     "testing",
     "cli",

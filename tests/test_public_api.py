@@ -66,7 +66,7 @@ PLUMBING = {
         "RiemannFan", "Variables",
     },
     "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "require_field",
+        "AbstractCorrelation", "BlockAverageResult", "particles_in", "require_field",
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "Output",
@@ -92,9 +92,8 @@ PLUMBING = {
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
         "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
         "ReversibilityReport", "StopRequest", "advance_member", "check_terms", "compiled_bytes",
-        "count_blocks", "frame_bytes_per_block", "max_blocks_per_chunk", "member_code_digest",
-        "observe_initial",
-        "probe", "read_crash_record", "summary",
+        "count_blocks", "frame_bytes_per_block", "init_and_observe", "max_blocks_per_chunk",
+        "member_code_digest", "observe_initial", "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip
 PLACED: dict[str, set[str]] = {}

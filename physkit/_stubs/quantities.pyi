@@ -17,6 +17,7 @@ from physkit.observe import (
     MeshPotential as MeshPotential,
     ModeAmplitude as ModeAmplitude,
     Momentum as Momentum,
+    ParticleForces as ParticleForces,
     Positions as Positions,
     PotentialEnergy as PotentialEnergy,
     Pressure as Pressure,

@@ -184,3 +184,12 @@ from .numerics._tangents import (
     nonzero_tangents as nonzero_tangents,
     partition_by_tangent as partition_by_tangent,
 )
+from .numerics._units import (
+    SI as SI,
+    UnitSystem as UnitSystem,
+    atomic as atomic,
+    lennard_jones_units as lennard_jones_units,
+    metal as metal,
+    molecular as molecular,
+    real as real,
+)

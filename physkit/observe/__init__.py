@@ -8,6 +8,7 @@ from ._observer import (
     Finite as Finite,
     Guard as Guard,
 )
+from ._selection import particles_in as particles_in
 from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
@@ -29,6 +30,7 @@ from .quantities._flow_quantities import (
     Enstrophy as Enstrophy,
     FlowEnergy as FlowEnergy,
 )
+from .quantities._forces import ParticleForces as ParticleForces
 from .quantities._mesh_quantities import (
     FieldEnergy as FieldEnergy,
     MeshDensity as MeshDensity,

@@ -74,6 +74,44 @@ def as_integers(value: Numbers, n: int, name: str) -> Int[Array, " n"]:
     return as_argument(value, (n,), jnp.int32, name)
 
 
+def as_species(
+    species: Numbers | None, names: Sequence[str] | None, n: int
+) -> tuple[Int[Array, " n"] | None, tuple[str, ...] | None]:
+    """`n` numbers of species and the names of these, from numbers or names, one for all or for each.
+
+    **Errors:** `ParameterError` for a number without a name, names twice, or names without species.
+    """
+    names = None if names is None else tuple(map(str, names))
+    if names is not None and len(set(names)) != len(names):
+        raise ParameterError(f"species_names must be distinct; got {names}")
+    if species is None:
+        if names is not None:
+            raise ParameterError(f"species_names={names} name no particle: give species, too")
+        return None, None
+    words = _words(species, n)
+    if words is not None:
+        names = tuple(dict.fromkeys(words)) if names is None else names
+        unknown = sorted(set(words) - set(names))
+        if unknown:
+            raise ParameterError(f"species {unknown} are not among species_names={names}")
+        species = np.array([names.index(word) for word in words])
+    numbers = as_integers(species, n, "species")
+    known = concrete_value(numbers)
+    if names is not None and known is not None and known.size and known.max() >= len(names):
+        raise ParameterError(f"species {known.max()} has no name in species_names={names}")
+    return numbers, names
+
+
+def _words(species: Numbers, n: int) -> list[str] | None:
+    """The names of the species of `n` particles; None for numbers."""
+    if isinstance(species, str):
+        return [species] * n
+    if isinstance(species, np.ndarray) and species.dtype.kind == "U":
+        return [str(x) for x in species.ravel()]
+    is_words = isinstance(species, Sequence) and all(isinstance(x, str) for x in species)
+    return list(species) if is_words and len(species) else None
+
+
 def check_numbers(mass: Array, ids: Array, species: Array | None) -> None:
     """**Errors:** `ParameterError` for masses, ids or species out of range, where no trace hides them."""
     masses, numbers, kinds = concrete_value(mass), concrete_value(ids), concrete_value(species)

@@ -1,6 +1,6 @@
 """Point particles: the component for molecular dynamics, gravity and plasmas."""
 
-import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -23,11 +23,12 @@ from physkit.core import (
     replace_fields,
     replicate,
     round_before_add,
+    static,
     with_tangent_of,
 )
 from physkit.geometry import AbstractSpace, Free
 
-from ._arguments import Numbers, as_argument, as_float_array, as_integers, check_numbers
+from ._arguments import Numbers, as_argument, as_float_array, as_integers, as_species, check_numbers
 from ._fixed_point_particles import FixedPointParticles
 from ._row_shapes import require_rows
 from .decomposition._migration import migrate, migrate_back
@@ -57,9 +58,9 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
     - `mass`: `[n]`, or one for all; positive; 1 if left out.
     - `space`: `Free()` if left out.
     - `charge`: `[n]` or one for all; optional.
-    - `species`: `[n]` integers from 0, rows of per-species tables; optional.
-    - `id`: `[n]` distinct integers, from which noise is drawn and by which frames are sorted; 0 … n−1 if
-      left out.
+    - `species`: `[n]` integers from 0, rows of per-species tables, or names such as `["Na", "Cl", …]`, which
+      are numbered as they come; optional. `species_names` are the names, by number.
+    - `id`: `[n]` distinct integers, for noise and the order of frames; 0 … n−1 if left out.
     - `frozen`: `[n]` bools; frozen particles exert forces and never move; optional.
 
     Position, velocity, mass and charge are differentiable.
@@ -77,6 +78,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
     charge: Float[Array, " n"] | None = data(None)
     species: Int[Array, " n"] | None = data(None)
     frozen: Bool[Array, " n"] | None = data(None)
+    species_names: tuple[str, ...] | None = static(default=None)
     fixed_point: FixedPointParticles | None = None  # exact positions and velocities, for Reversible
     ownership: Ownership | None = None  # over devices: which of all particles these are
     evolving_leaves: ClassVar[tuple[str, ...]] = ("position", "velocity")
@@ -92,6 +94,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         *,
         charge: Numbers | None = None,
         species: Numbers | None = None,
+        species_names: Sequence[str] | None = None,
         id: Numbers | None = None,
         frozen: Numbers | None = None,
         image: Numbers | None = None,
@@ -99,8 +102,8 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         position = as_float_array(position)
         if position.ndim != 2 or not 1 <= position.shape[1] <= 3:
             on_line = ": for particles on a line, positions[:, None]"
-            hint = on_line if position.ndim == 1 else ": rows are particles, so give its transpose"
-            shape = f"{position.shape}{hint if position.ndim in (1, 2) else ''}"
+            hints = {1: on_line, 2: ": rows are particles, so give its transpose"}
+            shape = f"{position.shape}{hints.get(position.ndim, '')}"
             raise ShapeError(f"position must be [n d] with d = 1, 2 or 3; got shape {shape}")
         n, dtype = position.shape[0], position.dtype
         space = Free() if space is None else space
@@ -111,7 +114,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         self.velocity = as_argument(velocity, position.shape, dtype, "velocity")
         self.mass = as_argument(mass, (n,), dtype, "mass")
         self.charge = None if charge is None else as_argument(charge, (n,), dtype, "charge")
-        self.species = None if species is None else as_integers(species, n, "species")
+        self.species, self.species_names = as_species(species, species_names, n)
         self.id = as_integers(np.arange(n) if id is None else id, n, "id")
         self.frozen = None if frozen is None else as_argument(frozen, (n,), bool, "frozen")
         self.image = as_argument(0 if image is None else image, position.shape, jnp.int32, "image")
@@ -262,7 +265,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     def shard(self, devices: tuple[int, ...]) -> "Particles":
         rows, ownership = self._rows, None
-        if math.prod(devices) > 1:
+        if np.prod(devices) > 1:
             rows, ownership = partition(rows, self.space, devices)
         else:
             rows = jax.tree.map(lambda x: replicate(x, devices), rows)
@@ -321,10 +324,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self._with_rows(rows, ownership, self.space, self.fixed_point), events
 
     def widen_migration_margin(self, dt: Float[Array, ""] | float, has_halo: bool) -> "Particles":
-        """These particles, in device layout, with a margin that takes the fastest several steps to cross.
-
-        - `has_halo`: whether some force needs a halo, which a wide margin makes large.
-        """
+        """These particles with a margin that takes the fastest several steps to cross."""
         if self.ownership is None:
             return self
         wider = widen_margin(self.ownership, self.velocity, self.space, dt, has_halo)
@@ -347,8 +347,9 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         """A copy with other rows; `fixed_point` gives the ranges of fixed-point numbers, but not their rows."""
         if fixed_point is not None:
             fixed_point = fixed_point.with_rows(rows["fixed_point"])
-        changed = {"space": space, "fixed_point": fixed_point, "ownership": ownership}
-        return replace_fields(self, {**rows, **changed})
+        return replace_fields(
+            self, {**rows, "space": space, "fixed_point": fixed_point, "ownership": ownership}
+        )
 
     def _migrate(self, along: Rows | None) -> tuple["Particles", Rows | None]:
         if self.ownership is None:
@@ -368,9 +369,8 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     @property
     def num_required_slots(self) -> int | None:
-        return (
-            None if self.ownership is None else int(np.max(np.asarray(self.ownership.num_present)))
-        )
+        owned = self.ownership
+        return None if owned is None else int(np.max(np.asarray(owned.num_present)))
 
     def require_slots(self, count: int) -> "Particles":
         if self.ownership is None:

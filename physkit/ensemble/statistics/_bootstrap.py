@@ -151,8 +151,9 @@ def known_ok(values: PyTree, ok: ArrayLike | None) -> ArrayLike | None:
     if not known or all(np.all(x) for x in known):
         return None
     all_ok = np.all(known, axis=0)
+    failed = np.sum(np.logical_not(all_ok))
     warnings.warn(
-        f"{np.sum(np.logical_not(all_ok))} of {len(all_ok)} members failed and are left out; ok=ensemble.ok says so without this "
+        f"{failed} of {len(all_ok)} members failed and are left out; ok=ensemble.ok says so without this "
         "warning",
         PhyskitWarning,
         stacklevel=4,

@@ -31,7 +31,7 @@ class Positions(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
         position = particles.unwrapped if self.unwrapped else particles.position
-        return _sort_by_id(particles, position)
+        return sort_by_id(particles, position)
 
 
 class Velocities(AbstractQuantity):
@@ -49,10 +49,10 @@ class Velocities(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
-        return _sort_by_id(particles, particles.velocity)
+        return sort_by_id(particles, particles.velocity)
 
 
-def _sort_by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
+def sort_by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
     """`x` of all particles of the domain, sorted by id."""
     # Over devices particles change their slots: a frame has the same order of rows at all times.
     return particles.all_rows(x)[jnp.argsort(particles.all_rows(particles.id))]

@@ -86,7 +86,12 @@ VERSION_0_1 = Vocabulary(
     names_0_1.CLASSES, names_0_1.EVERYWHERE, names_0_1.FIELDS, names_0_1.STATE_PATHS
 )
 VERSION_0_2 = Vocabulary(
-    fields={"Gas": {"gamma": None}, "PairCache": {"current": None}, "Pairwise": {"plan": None}}
+    fields={
+        "Gas": {"gamma": None},
+        "PairCache": {"current": None},
+        "Pairwise": {"plan": None},
+        "Particles": {"species_names": None},
+    }
 )
 
 

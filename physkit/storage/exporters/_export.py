@@ -27,7 +27,7 @@ def export(
     - `.npz`: NumPy arrays, each with `NAME.step` and `NAME.time`.
     - `.csv`: a table of scalars and short vectors of one interval, with steps and times.
     - `.xyz`, `.extxyz`: extended XYZ of one trajectory, for OVITO, ASE and VMD, which know elements
-      only: species 0, 1, 2 … are called H, He, Li …; X without species.
+      only: species are called by `species_names`, those without names H, He, Li …; X without species.
     - `.vti`, `.vtp`: the last frame of fields of one grid, or of particles, for ParaView and VTK.
     - `.pvd`: the same for all frames, in the folder `NAME_frames` beside it.
 

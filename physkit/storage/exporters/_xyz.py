@@ -13,14 +13,16 @@ from .._atomic import open_atomically
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import get_dataset, read_attribute
 from ..recording._frame_checksums import FileChecksums
-from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d
+from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d, read_species_names
 from ..recording._load_component import is_trajectory, recorded_velocities
 from ._export_request import ExportRequest
 from ._number_text import shortest_text
 
-# Readers of XYZ know particles by the symbols of elements: species 0, 1, 2 … are called H, He, Li …
+# Readers of XYZ know particles by the symbols of elements: species 0, 1, 2 … without names are H, He, Li …
 _ELEMENTS = re.findall(
-    "[A-Z][a-z]?", "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKr"
+    "[A-Z][a-z]?",
+    "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXe"
+    "CsBaLaCePrNdPmSmEuGdTbDyHoErTmYbLuHfTaWReOsIrPtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLr",
 )
 # Frames are read in blocks of this size: each read opens the file, and all frames may not fit into memory.
 _BLOCK_BYTES = 2**24
@@ -29,12 +31,12 @@ _BLOCK_BYTES = 2**24
 class _Header(NamedTuple):
     """What is the same in all frames.
 
-    - `names`: the element of each particle. `cell`: the part of the comment line that describes the cell.
+    - `elements`: of each particle. `cell`: the part of the comment line that describes the cell.
     - `properties`, `columns`: further columns, as the comment line names them, and their text, by particle.
     - `mass`: of each particle.
     """
 
-    names: list[str]
+    elements: list[str]
     cell: str
     properties: str
     columns: list[str]
@@ -81,8 +83,11 @@ def _header(file: h5py.File, checksums: FileChecksums) -> _Header:
     }
     count = len(constants["id"])
     species = constants.get("species")
-    names = ["X"] * count if species is None else [_element(k) for k in species.tolist()]
+    names = read_species_names(group, checksums.path)
+    numbers = [-1] * count if species is None else species.tolist()
     properties, rows = "", []
+    if names is not None and not set(names) <= set(_ELEMENTS):
+        properties, rows = ":species_name:S:1", [[names[k] for k in numbers]]
     # The number of a species beside its element, which stands for it and is not its name.
     for name, column in (
         ("masses:R:1", "mass"), ("initial_charges:R:1", "charge"), ("species_number:I:1", "species"),
@@ -93,7 +98,8 @@ def _header(file: h5py.File, checksums: FileChecksums) -> _Header:
             rows.append([shortest_text(x) for x in constants[column]])
     columns = ["".join(f" {x}" for x in row) for row in zip(*rows, strict=True)]
     mass = constants.get("mass", np.ones(count))
-    return _Header(names, _describe_cell(file, checksums), properties, columns, mass)
+    elements = [_element(k, names) for k in numbers]
+    return _Header(elements, _describe_cell(file, checksums), properties, columns, mass)
 
 
 def _describe_cell(file: h5py.File, checksums: FileChecksums) -> str:
@@ -111,8 +117,10 @@ def _describe_cell(file: h5py.File, checksums: FileChecksums) -> str:
     return f'Lattice="{numbers}" pbc="{periodic}"'
 
 
-def _element(species: int) -> str:
-    """The symbol that stands for a species; X, "unknown", beyond the table."""
+def _element(species: int, names: tuple[str, ...] | None) -> str:
+    """The symbol of a species, by name or else by number; X, "unknown", for what is none."""
+    if names is not None:
+        return names[species] if names[species] in _ELEMENTS else "X"
     return _ELEMENTS[species] if 0 <= species < len(_ELEMENTS) else "X"
 
 
@@ -133,5 +141,5 @@ def _write_frame(
     rows = x
     if v is not None:
         rows = np.concatenate([x, v, v * header.mass[:, None].astype(v.dtype)], axis=1)
-    for name, row, columns in zip(header.names, rows, header.columns, strict=True):
+    for name, row, columns in zip(header.elements, rows, header.columns, strict=True):
         file.write(f"{name} {' '.join(shortest_text(a) for a in row)}{columns}\n")

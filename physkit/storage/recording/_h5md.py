@@ -11,6 +11,7 @@ import numpy as np
 import physkit
 from physkit.particles import Particles
 
+from .._untrusted_hdf5 import read_attribute
 from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growing_dataset
 
 TRAJECTORY_GROUP = "particles/trajectory"
@@ -80,8 +81,19 @@ def make_trajectory_file(
             if values is not None:
                 # Without particles there are no chunks that could have checksums.
                 trajectory.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
+        if particles.species_names is not None:
+            names = [name.encode() for name in particles.species_names]
+            trajectory["species"].attrs["names"] = np.array(names)
 
     return OutputFile(path, "trajectory", (stream,), write_header)
+
+
+def read_species_names(group: h5py.Group, path: Path) -> tuple[str, ...] | None:
+    """The names of the species in a file's group of particles; None where it has none."""
+    if "species" not in group or "names" not in group["species"].attrs:
+        return None
+    names = read_attribute(group["species"], "names", path)
+    return tuple(name.decode(errors="replace") for name in np.ravel(names).tolist())
 
 
 def pad_to_3d(x: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Load one frame of a recording as the particles or the field from which it was taken."""
 
 import warnings
+from typing import Any
 
 import h5py
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from physkit.particles import Particles
 
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import read_attribute
-from ._h5md import TRAJECTORY_GROUP
+from ._h5md import TRAJECTORY_GROUP, read_species_names
 from ._recorded_series import Series
 from ._recording import open as open_file
 
@@ -76,7 +77,7 @@ def _particles(series: Series, frame: int, quiet: bool) -> Particles:
             stacklevel=3,
         )
 
-    def read(file: h5py.File) -> dict[str, np.ndarray]:
+    def read(file: h5py.File) -> dict[str, Any]:
         group = file[TRAJECTORY_GROUP]
         names = [name for name in ("id", "mass", "charge", "species") if name in group]
         read_constant, read_rows = series.checksums.read_constant, series.checksums.read_rows
@@ -86,6 +87,7 @@ def _particles(series: Series, frame: int, quiet: bool) -> Particles:
             edges = read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(k, k + 1))
             found["edges"] = edges[0]
             found["boundary"] = read_attribute(group["box"], "boundary", series.path)
+        found["species_names"] = read_species_names(group, series.path)
         return found
 
     found = read_hdf5(series.path, read)
@@ -98,6 +100,7 @@ def _particles(series: Series, frame: int, quiet: bool) -> Particles:
         _space(found.get("edges"), found.get("boundary"), position.shape[1]),
         charge=properties.get("charge"),
         species=found.get("species"),
+        species_names=found["species_names"],
         id=found["id"],  # frames, masses, charges and species are sorted by it
     )
 

@@ -1,0 +1,6 @@
+"""Ways in and out: structures, force fields and calculators of other packages."""
+
+from ._ase import from_ase as from_ase, to_ase as to_ase
+from ._ase_calculator import ase_calculator as ase_calculator
+from ._read_structure import read_structure as read_structure
+from ._single_point import SinglePoint as SinglePoint, single_point as single_point

@@ -1,0 +1,160 @@
+"""Particles from and to `ase.Atoms`."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from physkit.core import MissingExtraError, ParameterError, UnitSystem, explain_call, metal
+from physkit.geometry import AbstractSpace, Box, Free, Triclinic
+from physkit.particles import Particles
+
+# ASE's unit of time, Å √(Da/eV) by older constants, is that of `metal` to 1e-8: the two are taken as the same.
+
+
+def require_ase() -> Any:
+    """The package ase.
+
+    **Errors:** `MissingExtraError` without the extra `physkit[md]`.
+    """
+    try:
+        import ase  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise MissingExtraError("this needs ASE: pip install physkit[md]") from error
+    return ase
+
+
+@explain_call
+def from_ase(
+    atoms: Any,
+    units: UnitSystem = metal,
+    *,
+    dtype: DTypeLike = float,
+    species_names: tuple[str, ...] | None = None,
+) -> Particles:
+    """The particles of an `ase.Atoms`.
+
+    Positions, momenta, masses, initial charges, cell and periodic axes are taken over. Species are numbered in
+    the order in which symbols come up, and `species_names` holds the symbols. Atoms outside of the cell are
+    wrapped into it; their images are counted, so that `unwrapped` are the positions given. Atoms fixed by
+    `FixAtoms` are frozen.
+
+    **Arguments:**
+
+    - `atoms`: of `ase.io.read`, `ase.build.bulk` …
+    - `units`: of the particles; ASE's are Å, eV and Da, which are `metal`.
+    - `dtype`: precision.
+    - `species_names`: the numbers of the species by name, where tables of a force are already in an order.
+
+    **Errors:** `ParameterError` for a tilted cell that is periodic along some axes only, and for constraints
+    other than `FixAtoms`, which it names; `MissingExtraError` without ASE.
+    """
+    require_ase()
+    length = metal.length / units.length
+    speed = length * units.time / metal.time
+    position = length * np.asarray(atoms.positions, float)
+    space = _space(length * np.asarray(atoms.cell), np.asarray(atoms.pbc), position)
+    image = None
+    if space.periodic_axes(3) != (False,) * 3:
+        wrapped, crossed = space.wrap_with_image(jnp.asarray(position, dtype))
+        position, image = np.asarray(wrapped), np.asarray(crossed)
+    charges = atoms.arrays.get("initial_charges")
+    return Particles(
+        jnp.asarray(position, dtype),
+        speed * np.asarray(atoms.get_velocities(), float),
+        metal.mass / units.mass * np.asarray(atoms.get_masses(), float),
+        space,
+        charge=None if charges is None else metal.charge / units.charge * np.asarray(charges),
+        species=atoms.get_chemical_symbols(),
+        species_names=species_names,
+        frozen=_frozen(atoms),
+        image=image,
+    )
+
+
+def _space(cell: np.ndarray, periodic: np.ndarray, position: np.ndarray) -> AbstractSpace:
+    """The space of a cell `[3 3]` with these periodic axes; rows of 0 are axes without a length."""
+    has_length = np.any(cell != 0, axis=1)
+    if np.any(periodic & ~has_length):
+        raise ParameterError(f"the cell has no length along a periodic axis: {cell.tolist()}")
+    if not has_length.any():
+        return Free()
+    # An open axis may lack a length: that of the atoms' extent serves pictures and lattices only.
+    extent = np.ptp(position, axis=0).max(initial=0) or 1.0
+    filled = np.where(has_length[:, None], cell, extent * np.eye(3))
+    if np.all(filled == np.diag(np.diag(filled))) and np.all(np.diag(filled) > 0):
+        return Box(np.diag(filled), tuple(periodic.tolist()))
+    if periodic.all():
+        return Triclinic(cell)
+    if not periodic.any():
+        return Free()
+    raise ParameterError(
+        f"a tilted cell that is periodic along some axes only, {periodic.tolist()}, has no space here: "
+        "give it vacuum and make it periodic along all axes (atoms.pbc = True), or make it rectangular"
+    )
+
+
+def _frozen(atoms: Any) -> np.ndarray | None:
+    frozen = np.zeros(len(atoms), bool)
+    for constraint in atoms.constraints:
+        kind = type(constraint).__name__
+        if kind != "FixAtoms":
+            raise ParameterError(
+                f"the atoms have a constraint {kind}, and only FixAtoms becomes part of particles: give the "
+                "integrator its constraints, and remove it here, atoms.set_constraint()"
+            )
+        frozen[constraint.get_indices()] = True
+    return frozen if frozen.any() else None
+
+
+@explain_call
+def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
+    """An `ase.Atoms` of these particles, at their unwrapped positions.
+
+    Symbols are `species_names`; one that is no element, or particles without names, are X. Velocities become
+    momenta, charges initial charges, frozen particles `FixAtoms`. One- and two-dimensional particles get zeros
+    for the other axes.
+
+    **Arguments:**
+
+    - `particles`: on one device.
+    - `units`: those that their numbers are in.
+
+    **Errors:** `DeclarationError` for particles that are sharded; `MissingExtraError` without ASE.
+    """
+    ase = require_ase()
+    from ase.constraints import FixAtoms  # pyright: ignore[reportMissingImports]
+    from ase.data import atomic_numbers  # pyright: ignore[reportMissingImports]
+
+    particles.require_single_device("to_ase")
+    n, d = particles.num_particles, particles.dimension
+    length = units.length / metal.length
+    mass = units.mass / metal.mass * np.asarray(particles.mass, float)
+    speed = length * metal.time / units.time
+    cell, periodic = particles.space.cell(d), particles.space.periodic_axes(d)
+    cell_3d = np.zeros((3, 3))
+    if cell is not None:
+        cell_3d[:d, :d] = length * np.asarray(cell, float)
+    names, species = particles.species_names, particles.species
+    symbols = ["X"] * n
+    if names is not None and species is not None:
+        symbols = [names[k] if names[k] in atomic_numbers else "X" for k in species.tolist()]
+    atoms = ase.Atoms(
+        symbols,
+        _to_3d(length * np.asarray(particles.unwrapped, float)),
+        masses=mass,
+        momenta=mass[:, None] * _to_3d(speed * np.asarray(particles.velocity, float)),
+        cell=cell_3d,
+        pbc=(*periodic, *(False,) * (3 - d)),
+    )
+    if particles.charge is not None:
+        charge = units.charge / metal.charge * np.asarray(particles.charge, float)
+        atoms.set_initial_charges(charge)
+    if particles.frozen is not None:
+        atoms.set_constraint(FixAtoms(np.flatnonzero(np.asarray(particles.frozen))))
+    return atoms
+
+
+def _to_3d(x: np.ndarray) -> np.ndarray:
+    return np.pad(x, ((0, 0), (0, 3 - x.shape[1])))

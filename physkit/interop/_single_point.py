@@ -1,0 +1,70 @@
+"""Energy, forces and stress of one configuration."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import PyTree, State, as_state, explain_call
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, ParticleForces, PotentialEnergy, StressTensor, particles_in
+from physkit.particles import Particles
+from physkit.particles.forces import AbstractForce, Forces
+from physkit.simulate import Simulation, init_and_observe
+
+
+class SinglePoint(NamedTuple):
+    """A force evaluated at one configuration.
+
+    - `energy`: potential energy. `force`: `[n d]`.
+    - `stress`: `[d d]`, energy / length^d, positive under tension; None in a space without a volume.
+    """
+
+    energy: float
+    force: np.ndarray
+    stress: np.ndarray | None
+
+
+@explain_call
+def single_point(
+    force: AbstractForce | Forces, state: State, *, component: str | None = None
+) -> SinglePoint:
+    """Energy, forces and stress of particles where they are: what chemists call a single-point calculation.
+
+        σ = −W / V,   W = Σ r ⊗ f
+
+    Velocities play no part: the stress is that at rest.
+
+    **Arguments:**
+
+    - `force`: a force or a sum of forces.
+    - `state`: particles, or a dict of components.
+    - `component`: the particles whose forces are returned, where there are several.
+
+    **Errors:** those of the start of a simulation, such as `OverlapError`; `NoEnergyError` and `NoVirialError`
+    for forces without them.
+
+    **Notes:** runs on the host, like `run`. Inside of `jit` and `grad`, observe a simulation with `simulate`.
+    """
+    at_rest = jax.tree.map(_without_velocity, as_state(state), is_leaf=_is_particles)
+    particles = particles_in(at_rest, component)
+    has_volume = particles.space.cell(particles.dimension) is not None
+    quantities = {"energy": PotentialEnergy(component), "force": ParticleForces(component)}
+    if has_volume:
+        quantities["stress"] = StressTensor(component)
+    # The start of a simulation evaluates everything at step 0, with lists as large as they must be.
+    sim = Simulation(VelocityVerlet(force), dt=1.0, observers=Every(1, **quantities))
+    frames = init_and_observe(sim, at_rest, None)[2]
+    first = {name: np.asarray(x)[0] for name, x in frames.items()}
+    return SinglePoint(float(first["energy"]), first["force"], first.get("stress"))
+
+
+def _is_particles(node: object) -> bool:
+    return isinstance(node, Particles)
+
+
+def _without_velocity(node: PyTree) -> PyTree:
+    if not isinstance(node, Particles):
+        return node
+    return node.replace(velocity=jnp.zeros_like(node.velocity))

@@ -1,0 +1,159 @@
+"""Particles from and to ASE, and forces as its calculators."""
+
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit import interop, units
+from physkit.core import ParameterError
+from physkit.storage import load_component
+
+ase = pytest.importorskip("ase")
+
+
+def shaken(atoms, seed=0):
+    rng = np.random.default_rng(seed)
+    # Across the borders of the cell, so that images count.
+    atoms.positions += rng.normal(0, 0.05, atoms.positions.shape) - 3
+    atoms.set_momenta(rng.normal(0, 1, atoms.positions.shape))
+    return atoms
+
+
+def argon():
+    from ase.build import bulk
+
+    return shaken(bulk("Ar", "fcc", a=5.26, cubic=True).repeat(2))
+
+
+@pytest.mark.parametrize("system", ["metal", "molecular", "SI"])
+def test_atoms_come_back_as_they_went(system):
+    from ase.build import bulk
+    from ase.constraints import FixAtoms
+
+    with jax.enable_x64(True):
+        unit = getattr(units, system)
+        for atoms in (argon(), shaken(bulk("NaCl", "rocksalt", a=5.64).repeat(2))):
+            atoms.set_initial_charges(np.arange(len(atoms)) - 0.5)
+            atoms.set_constraint(FixAtoms([1, 4]))
+            particles = interop.from_ase(atoms, unit)
+            assert np.all((particles.position >= 0) | (particles.space.cell(3)[0, 1] != 0))
+            np.testing.assert_allclose(particles.mass[0], atoms.get_masses()[0] * unit.dalton)
+            back = interop.to_ase(particles, unit)
+            assert back.get_chemical_symbols() == atoms.get_chemical_symbols()
+            assert back.pbc.tolist() == atoms.pbc.tolist()
+            for name in ("positions", "momenta", "masses", "initial_charges"):
+                np.testing.assert_allclose(
+                    back.arrays[name], atoms.arrays.get(name, atoms.get_masses()), atol=1e-12
+                )
+            np.testing.assert_allclose(back.cell, atoms.cell, atol=1e-12)
+            assert back.constraints[0].get_indices().tolist() == [1, 4]
+
+
+def test_cells_without_a_length_and_open_ones():
+    molecule = ase.Atoms("OH", [[0, 0, 0], [0, 0, 1.0]])
+    assert isinstance(interop.from_ase(molecule).space, pk.Free)
+    slab = ase.Atoms("Cu", [[0, 0, 0.0]], cell=[2.5, 2.5, 0], pbc=[True, True, False])
+    assert interop.from_ase(slab).space.periodic == (True, True, False)
+    slab.set_cell([[2.5, 0, 0], [1.0, 2.5, 0], [0, 0, 9]])
+    with pytest.raises(ParameterError, match="tilted cell that is periodic along some axes only"):
+        interop.from_ase(slab)
+    slab.set_cell([2.5, 2.5, 0])
+    slab.set_pbc(True)
+    with pytest.raises(ParameterError, match="no length along a periodic axis"):
+        interop.from_ase(slab)
+
+
+def test_other_constraints_are_named():
+    from ase.constraints import FixBondLength
+
+    molecule = ase.Atoms("OH", [[0, 0, 0], [0, 0, 1.0]])
+    molecule.set_constraint(FixBondLength(0, 1))
+    with pytest.raises(ParameterError, match="FixBondLength"):
+        interop.from_ase(molecule)
+
+
+def test_calculator_is_that_of_ase():
+    from ase.calculators.lj import LennardJones
+
+    with jax.enable_x64(True):
+        atoms = argon().repeat(2)
+        reference = atoms.copy()
+        reference.calc = LennardJones(epsilon=0.0103, sigma=3.405, rc=8.0, smooth=False)
+        force = pk.Pairwise(pk.LennardJones(0.0103, 3.405), cutoff=8.0, truncation="shifted")
+        kelvin = pk.Pairwise(
+            pk.LennardJones(0.0103 * units.molecular.electronvolt, 0.3405),
+            cutoff=0.8,
+            truncation="shifted",
+        )
+        cases = (
+            interop.ase_calculator(force),
+            interop.ase_calculator(kelvin, units.molecular),
+        )
+        for calculator in cases:
+            atoms.calc = calculator
+            energy = reference.get_potential_energy()
+            np.testing.assert_allclose(atoms.get_potential_energy(), energy, rtol=1e-12)
+            np.testing.assert_allclose(atoms.get_forces(), reference.get_forces(), atol=1e-12)
+            np.testing.assert_allclose(atoms.get_stress(), reference.get_stress(), atol=1e-14)
+
+
+def test_single_point_in_open_space_has_no_stress():
+    found = interop.single_point(
+        pk.Pairwise(pk.LennardJones()), pk.Particles([[0.0], [1.5]], [[3.0], [0.0]])
+    )
+    assert found.stress is None
+    exact = 4 * (1.5**-12 - 1.5**-6)
+    np.testing.assert_allclose(found.energy, exact, rtol=1e-5)
+    slope = 4 * (12 * 1.5**-13 - 6 * 1.5**-7)
+    np.testing.assert_allclose(found.force, [[-slope], [slope]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("format", ["extxyz", "proteindatabank", "gromacs", "lammps-data"])
+def test_structures_are_read(format, tmp_path):
+    from ase.io import write
+
+    atoms = argon()
+    atoms.wrap()
+    path = tmp_path / "structure"
+    write(path, atoms, format=format)
+    if format == "lammps-data":
+        with pytest.raises(ParameterError, match="no section Masses"):
+            interop.read_structure(path, format=format)
+    read = interop.read_structure(path, format=format, species_names=("Ar",))
+    assert read.species_names == ("Ar",)
+    np.testing.assert_allclose(read.mass, 39.95, atol=0.01)
+    apart = read.space.displacement(read.position, interop.from_ase(atoms).position)
+    assert np.abs(apart).max() < 6e-3  # GRO has three decimals of nm
+    np.testing.assert_allclose(np.diag(read.space.cell(3)), 10.52, atol=1e-3)
+
+
+def test_unreadable_structures_say_why(tmp_path):
+    with pytest.raises(ParameterError, match="no such file"):
+        interop.read_structure(tmp_path / "none.pdb")
+    broken = tmp_path / "broken.extxyz"
+    broken.write_text('3\nLattice="1 0 0 0 1 0 0 0 1"\nAr 0 0 0\n')
+    with pytest.raises(ParameterError, match=r"broken\.extxyz: ASE cannot read it"):
+        interop.read_structure(broken)
+
+
+def test_exported_species_keep_their_names(tmp_path):
+    """Argon that is recorded goes out as Ar; names that are no elements stand in a column."""
+    from ase.io import read
+
+    for names, symbols in ((("Ar", "Ne"), ["Ar", "Ne", "Ar"]), (("OW", "H"), ["X", "H", "X"])):
+        atoms = pk.Particles(
+            np.eye(3), space=pk.Box([9.0] * 3), species=[names[0], names[1], names[0]]
+        )
+        assert atoms.species_names == names
+        record = pk.Every(1, x=pk.Positions())
+        sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1, observers=record)
+        path = tmp_path / f"run-{names[0]}"
+        pk.run(sim, atoms, 1, to=path, progress=False)
+        found = read(pk.export(path, tmp_path / f"{names[0]}.extxyz"), index=-1)
+        assert found.get_chemical_symbols() == symbols
+        if symbols[0] == "X":
+            assert found.arrays["species_name"].tolist() == ["OW", "H", "OW"]
+        loaded = load_component(pk.open(path)["x"], quiet=True)
+        assert loaded.species_names == names
+        assert loaded.species.tolist() == [0, 1, 0]
