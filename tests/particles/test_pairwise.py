@@ -204,7 +204,7 @@ def test_tail_corrections_are_added_once():
 
 def test_excluded_pairs_do_not_interact():
     particles = Particles([[0.0, 0, 0], [1, 0, 0], [2.1, 0, 0]], space=Box.cube(9.0))
-    force = Pairwise(LennardJones(), 2.5, truncation="plain", exclude=[(0, 1)])
+    force = Pairwise(LennardJones(), 2.5, truncation="plain", exclude=np.array([(0, 1)]))
     u = lambda r: 4 * (r**-12 - r**-6)
     np.testing.assert_allclose(force.energy(_clock(), particles), u(2.1) + u(1.1), rtol=1e-12)
 

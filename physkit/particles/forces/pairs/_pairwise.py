@@ -148,7 +148,7 @@ class Pairwise(AbstractForce):
             self.exclude = jnp.asarray(pairs, jnp.int32)
             self.excluded_partners = partners_by_particle(pairs)
         self.capacity = None if capacity is None else as_count(capacity, "capacity", ParameterError)
-        of_a_list = (skin, capacity, exclude) != (None, None, None)
+        of_a_list = any(x is not None for x in (skin, capacity, exclude))
         self.use_neighbor_list = (
             True if of_a_list and use_neighbor_list is None else use_neighbor_list
         )
