@@ -67,7 +67,10 @@ from .geometry import (
     Triclinic as Triclinic,
 )
 from .particles import (
+    DistanceConstraints as DistanceConstraints,
     Particles as Particles,
+    RigidWater as RigidWater,
+    constrain as constrain,
     lattice as lattice,
     maxwell_boltzmann as maxwell_boltzmann,
     minimize as minimize,

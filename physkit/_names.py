@@ -13,7 +13,10 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     ),
     "parallel": ("use_compilation_cache",),
     "geometry": ("Box", "Free", "Grid", "Triclinic"),
-    "particles": ("Particles", "lattice", "maxwell_boltzmann", "minimize", "remove_drift"),
+    "particles": (
+        "DistanceConstraints", "Particles", "RigidWater", "constrain", "lattice", "maxwell_boltzmann",
+        "minimize", "remove_drift",
+    ),
     "particles.forces": (
         "AbstractExternalForce", "AbstractForce", "AbstractPairPotential", "BondedEnergy", "Coulomb",
         "DirectGravity", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",

@@ -46,6 +46,7 @@ class Fault(enum.IntFlag):
     BOND = 65536
     FORCE_RANGE = 131072
     UNRESOLVED = 262144
+    CONSTRAINT = 524288
 
 
 # In the order in which errors are raised where several bits are set: causes before what follows from them.
@@ -61,6 +62,12 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         CutoffError,
         "a bond or an angle joins particles of slabs that are not next to each other; use fewer devices, or "
         "check whether a molecule has torn",
+    ),
+    Fault.CONSTRAINT: (
+        StepSizeError,
+        "constrained particles are not where their constraints hold. At the start: constrain(particles) puts "
+        "them there. In a run: a drift could not meet them, the step is too long or the constraints contradict "
+        "each other; reduce dt, call minimize first, or give more max_iterations",
     ),
     Fault.MASS: (ParameterError, "a mass is zero or negative"),
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),

@@ -18,5 +18,12 @@ from ._velocities import (
     temperature as temperature,
     total_momentum as total_momentum,
 )
+from .constraints._constrain import constrain as constrain
+from .constraints._constraints import (
+    AbstractClusterConstraint as AbstractClusterConstraint,
+    Constraints as Constraints,
+)
+from .constraints._distance_constraints import DistanceConstraints as DistanceConstraints
+from .constraints._rigid_water import RigidWater as RigidWater
 from .decomposition._ownership import Ownership as Ownership
 from .decomposition._sharded_cache import AbstractShardedCache as AbstractShardedCache

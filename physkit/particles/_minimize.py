@@ -35,7 +35,7 @@ from physkit.core import (
     safe_divide,
 )
 
-from ._particles import ParticleIncrement, Particles
+from ._particles import Particles
 from .forces import AbstractForce, Forces, Pairwise
 
 # Parameters of FIRE (Guénolé et al., table 2): N_delay, f_inc, f_dec, α_start, f_α. The minimum does not
@@ -210,7 +210,7 @@ def _measure_stiffness(
     for name, force in descent.force.items():
         particles = get_component(probe.state, name)
         signs = rng.choice([-1.0, 1.0], force.shape)
-        moved = particles.shift(ParticleIncrement(position=jnp.asarray(size * signs, force.dtype)))
+        moved = particles.displace(jnp.asarray(size * signs, force.dtype))
         probe = replace(probe, state=put_component(probe.state, name, moved))
     probe = _descend_growing(forces, probe, 0, settings)
     change, moved = 0.0, 0
@@ -302,9 +302,7 @@ def _fire_step(descent: _Descent, max_move: Float[Array, ""]) -> _Descent:
         velocity[k] = mixed * jnp.minimum(1, safe_divide(max_move, length))
         # Uphill the last step went past the minimum along v: go half of it back.
         moves[k] = jnp.where(is_uphill, -0.5 * dt, 0) * descent.velocity[k] + dt * velocity[k]
-        state = put_component(
-            state, k, get_component(state, k).shift(ParticleIncrement(position=moves[k]))
-        )
+        state = put_component(state, k, get_component(state, k).displace(moves[k]))
     descent = replace(descent, state=state, velocity=velocity, moves=moves, dt=dt, mixing=mixing)
     return replace(descent, downhill=downhill, step=descent.step + 1)
 
@@ -321,8 +319,9 @@ def _evaluate_forces(forces: Forces, descent: _Descent, settings: list[Array]) -
     max_finite = float(jnp.finfo(settings[2].dtype).max) ** 0.4
     force = {}
     for k, f in total.items():
-        frozen = _frozen_rows(get_component(descent.state, k))
-        force[k] = jnp.where(frozen, 0, jnp.clip(f, -max_finite, max_finite))
+        particles = get_component(descent.state, k)
+        clipped = jnp.where(_frozen_rows(particles), 0, jnp.clip(f, -max_finite, max_finite))
+        force[k] = particles.constrain_force(clipped)
     sizes = [
         get_component(descent.state, k).space.max(jnp.max(_row_norms(f))) for k, f in force.items()
     ]

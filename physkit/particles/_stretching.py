@@ -1,5 +1,6 @@
 """Homogeneous deformations of a box with everything in it."""
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import DeclarationError, matmul
@@ -15,6 +16,7 @@ def stretch(
     """Particles and their box after x → M x and, where `velocities` is given, v → N v.
 
     With N = M⁻ᵀ the volume of phase space stays. This is the one place where a changing box moves particles.
+    Particles with constraints move with the center of mass of their cluster, whose shape stays.
 
     **Errors:** `DeclarationError` for frozen particles, which cannot follow.
     """
@@ -23,8 +25,27 @@ def stretch(
             "frozen particles stay where they are, so that their box cannot change: leave out the barostat, or "
             "hold particles by a force instead"
         )
+    space = particles.space.stretch(matrix)
+    if particles.constraints is not None:
+        return _stretch_centers(particles, matrix, velocities).replace(space=space)
     position = matmul(particles.position, matrix.T)
-    moved = particles.replace(position=position, space=particles.space.stretch(matrix))
+    moved = particles.replace(position=position, space=space)
     if velocities is None:
         return moved
     return moved.replace(velocity=matmul(particles.velocity, velocities.T))
+
+
+def _stretch_centers(
+    particles: Particles, matrix: Float[Array, "d d"], velocities: Float[Array, "d d"] | None
+) -> Particles:
+    """Particles moved by what x → M x and v → N v do to the centers of their clusters."""
+    assert particles.constraints is not None
+    dx, dv = particles.constraints.to_centers(particles)
+    one = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    # Each particle sees its center from its own image: those of one molecule may be in several.
+    position = particles.position + matmul(particles.position + dx, (matrix - one).T)
+    moved = particles.replace(position=position)
+    if velocities is None:
+        return moved
+    velocity = particles.velocity + matmul(particles.velocity + dv, (velocities - one).T)
+    return moved.replace(velocity=velocity)

@@ -34,7 +34,7 @@ def mobile_velocity(particles: Particles) -> Float[Array, "n d"]:
 def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) -> Float[Array, ""]:
     """The number of independent velocity components, each of which holds k_B T / 2 on average.
 
-        N_f = d·n_moving − d,   the last term only where total momentum is conserved
+        N_f = d·n_moving − n_constraints − d,   the last term only where total momentum is conserved
 
     **Arguments:**
 
@@ -45,17 +45,21 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
     """
     d = particles.dimension
     dtype = particles.position.dtype
+    constraints = particles.constraints
+    bound = 0 if constraints is None else constraints.num_constraints
     if particles.frozen is None:
         moving = jnp.asarray(particles.num_particles, dtype)
-        return d * (moving - 1) if momentum_conserved else d * moving
+        free = d * (moving - 1) if momentum_conserved else d * moving
+        return free - bound if bound else free
 
     def count(mask: Bool[Array, " n"]) -> Int[Array, ""]:
         # In integers: float32 cannot count beyond 2²⁴.
         return particles.space.sum(jnp.sum(particles.mask_empty(mask), dtype=jnp.int32))
 
     moving, frozen = count(~particles.frozen), count(particles.frozen)
-    constraints = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
-    return d * (moving - constraints).astype(dtype)
+    conserved = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
+    free = d * (moving - conserved).astype(dtype)
+    return free - bound if bound else free
 
 
 def kinetic_energy(particles: Particles) -> Float[Array, ""]:
@@ -133,7 +137,8 @@ def maxwell_boltzmann(
 
         p(v) ∝ exp(−m v² / 2 k_B T)
 
-    Drawn by particle id, so neither order nor devices matter; frozen particles are put at rest.
+    Drawn by particle id, so neither order nor devices matter; frozen particles are put at rest. Constraints
+    are kept: velocities are projected onto them, which is again the distribution.
 
     **Arguments:**
 
@@ -170,7 +175,7 @@ def _maxwell_boltzmann(
 
     v = jax.vmap(draw)(particles.id) / jnp.sqrt(particles.mass)[:, None]
     unit = particles.replace(velocity=v)
-    unit = unit.replace(velocity=mobile_velocity(unit))
+    unit = unit.replace(velocity=mobile_velocity(unit)).constrain_velocities()
     if remove_momentum:
         unit = remove_drift(unit)
     degrees = degrees_of_freedom(particles, remove_momentum)

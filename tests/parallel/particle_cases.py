@@ -36,7 +36,7 @@ from physkit.observe import (
     Velocities,
     VelocityAutocorrelation,
 )
-from physkit.particles import Ownership, Particles
+from physkit.particles import DistanceConstraints, Ownership, Particles, constrain
 from physkit.particles.forces import (
     DirectGravity,
     HarmonicAngles,
@@ -126,6 +126,23 @@ def bonded() -> tuple[Any, Any]:
     return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), fluid(speed=2.0)
 
 
+def constrained() -> tuple[Any, Any]:
+    """Bent molecules of three along x, across slabs and the box's end, with two rigid bonds or three."""
+    index = np.roll(np.arange(96).reshape(16, 6), 1, axis=0)[:15].reshape(5, 3, 6)
+    a, b, c = (index[:, k].ravel() for k in range(3))
+    closed = np.arange(30) < 12
+    pairs = [*zip(a, b, strict=True), *zip(b, c, strict=True), *zip(a[closed], c[closed])]
+    lengths = np.array([1.2] * 60 + [2.38] * 12)
+    plain = fluid(speed=2.0)
+    atoms = Particles(
+        plain.position, plain.velocity, space=plain.space,
+        constraints=DistanceConstraints(pairs, lengths),
+    )  # fmt: skip
+    observers = Every(20, energy=TotalEnergy(), pressure=Pressure(), t=Temperature(), x=Positions())
+    force = Pairwise(LennardJones(), 2.0, 0.3, exclude=[(int(i), int(j)) for i, j in pairs])
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), constrain(atoms)
+
+
 def walled() -> tuple[Any, Any]:
     """Not periodic along the sharded axis; a trap holds the particles."""
     atoms = fluid(periodic=(False, True))
@@ -197,6 +214,7 @@ SYSTEMS = {
         langevin,
         thermostatted,
         bonded,
+        constrained,
         walled,
         cluster,
         plasma,

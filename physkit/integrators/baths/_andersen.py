@@ -68,10 +68,14 @@ class Andersen(AbstractBath):
         for tag, name in enumerate(sorted(self.names(), key=str)):
             p = self.particles(state)[self.names().index(name)]
             tagged = end.substep(0.0, 1.0, tag)
-            collides = tagged.substep(0.0, 1.0, 0).random_uniform(p.id, p.position.dtype)
+            uniform = tagged.substep(0.0, 1.0, 0).random_uniform(p.id, p.position.dtype)
+            if p.constraints is not None:
+                # Particles of a cluster share their motion: they collide together.
+                uniform = p.constraints.shared_by_cluster(p, uniform)
+            collides = uniform < probability
             noise = tagged.random_normal(p.id, p.position.shape[1:], p.position.dtype)
             fresh = deviation * noise / jnp.sqrt(p.mass)[:, None]
-            change = jnp.where((collides < probability)[:, None], fresh - p.velocity, 0)
+            change = jnp.where(collides[:, None], fresh - p.velocity, 0)
             after = p.shift(ParticleIncrement(velocity=change))
             reservoir = reservoir + kinetic_energy(p) - kinetic_energy(after)
             state = put_component(state, name, after)

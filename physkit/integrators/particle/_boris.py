@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Cache,
     Clock,
+    DeclarationError,
     Module,
     NoEnergyError,
     ParameterError,
@@ -89,6 +90,10 @@ class Boris(AbstractDriftFirst):
         if particles.dimension == 1:
             raise ShapeError(
                 "there is no gyration in one dimension: Boris turns velocities about B"
+            )
+        if particles.constraints is not None:
+            raise DeclarationError(
+                "Boris turns velocities, which particles with constraints may not do freely: it takes none"
             )
         if particles.charge is None:
             raise ParameterError("these particles have no charge: give Particles(…, charge=…)")

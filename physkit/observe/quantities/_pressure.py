@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import static
+from physkit.core import get_component, static
 from physkit.particles import momentum_flux
+from physkit.particles.forces import Forces
 
 from .._observer import AbstractQuantity
 from .._selection import require_volume, select_forces, select_particle_components
@@ -30,7 +31,8 @@ class Pressure(AbstractQuantity):
     is not known.
 
     **Notes:** forces from outside (`AbstractExternalForce`) have the virial 0. Tail corrections are in
-    W where the force has them.
+    W where the force has them. Forces that hold constraints are in W: they are those that keep rigid what is
+    rigid under the present forces and velocities, at the cost of one more evaluation of the forces.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 2.54.
     """
@@ -67,4 +69,19 @@ class StressTensor(AbstractQuantity):
         total = sum((momentum_flux(p) for p in components[1:]), momentum_flux(components[0]))
         for term, cache in select_forces(snapshot, self.component):
             total = total + term.virial(snapshot.clock, snapshot.state, cache)
+        if any(p.constraints is not None for p in components):
+            total = total + _constraint_virial(snapshot, self.component)
         return -total / components[0].space.volume
+
+
+def _constraint_virial(snapshot: Snapshot, component: str | None) -> Float[Array, "d d"]:
+    """Σ x ⊗ f of the forces that hold constraints, which follow from all other forces and the motion."""
+    terms, caches = zip(*select_forces(snapshot, component), strict=True)
+    total, _ = Forces(terms)(snapshot.clock, snapshot.state, caches)
+    constrained = [
+        (particles, force)
+        for name, force in total.items()
+        if (particles := get_component(snapshot.state, name)).constraints is not None
+    ]
+    virials = [particles.constraints.virial(particles, force) for particles, force in constrained]
+    return sum(virials[1:], virials[0])

@@ -96,7 +96,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "PairCache": {"neighbors": "list", "current": None},
     "Pairwise": {"excluded_partners": "partners", "use_neighbor_list": "listed", "plan": None},
     "ParticleMesh": {"interaction": "law"},
-    "Particles": {"fixed_point": "lattice", "ownership": "share", "species_names": None},
+    "Particles": {"fixed_point": "lattice", "ownership": "share", "species_names": None, "constraints": None},
     "PassiveTracers": {"flow": "by"},
     "Reversible": {"range_factor": "room"},
     "ScaledFixedPoint": {"fixed_point": "lattice"},

@@ -90,7 +90,7 @@ VERSION_0_2 = Vocabulary(
         "Gas": {"gamma": None},
         "PairCache": {"current": None},
         "Pairwise": {"plan": None},
-        "Particles": {"species_names": None},
+        "Particles": {"species_names": None, "constraints": None},
     }
 )
 

@@ -175,13 +175,18 @@ def local_tuples(
 def _initial_tuples(tuples: Tuples, particles: Particles) -> ShardedTuples:
     """Empty tables: with capacity for all tuples in a small system, else for 1.5 times the mean per device."""
     ownership = require_ownership(particles.ownership)
+    devices = particles.space.comm.axis_size(ownership.axis)
+    return empty_tuples_for(tuples, ownership.num_slots, devices, ())
+
+
+def empty_tuples_for(tuples: Tuples, n: int, devices: int, batch: tuple[int, ...]) -> ShardedTuples:
+    """Empty tables for `n` rows a device, with leading axes `batch`: `(devices,)` in device layout."""
     (m, width), max_entries = tuples.places.shape, tuples.slots.shape[1]
-    n = ownership.num_slots
     found, ghosts = m, n
     if n > SMALL_SYSTEM:
-        devices = particles.space.comm.axis_size(ownership.axis)
         found, ghosts = min(m, capacity_for(1.5 * m / devices)), capacity_for(n / 4)
-    return _empty_tuples((m, width, max_entries), n, (found, ghosts), jnp.zeros(2, jnp.int32), ())
+    peak_counts = jnp.zeros((*batch, 2), jnp.int32)
+    return _empty_tuples((m, width, max_entries), n, (found, ghosts), peak_counts, batch)
 
 
 def _empty_tuples(

@@ -1,0 +1,1 @@
+"""Relations between particles that hold at every instant: fixed distances, rigid molecules."""
