@@ -39,6 +39,7 @@ FIRST = (
     "scaling",
     "gpus",
     "neighbor-lists",
+    "many-body",
     "what-can-go-wrong",
 )
 FOLDERS = {

@@ -79,6 +79,7 @@ from .particles import (
 from .particles.forces import (
     AbstractExternalForce as AbstractExternalForce,
     AbstractForce as AbstractForce,
+    AbstractManyBodyPotential as AbstractManyBodyPotential,
     AbstractPairPotential as AbstractPairPotential,
     BondedEnergy as BondedEnergy,
     Coulomb as Coulomb,
@@ -89,6 +90,7 @@ from .particles.forces import (
     HarmonicBonds as HarmonicBonds,
     HarmonicTrap as HarmonicTrap,
     LennardJones as LennardJones,
+    ManyBody as ManyBody,
     Pairwise as Pairwise,
     PeriodicTorsions as PeriodicTorsions,
     UniformAcceleration as UniformAcceleration,

@@ -19,6 +19,7 @@ from physkit.particles.forces import (
     HarmonicBonds as HarmonicBonds,
     HarmonicTorsions as HarmonicTorsions,
     HarmonicTrap as HarmonicTrap,
+    ManyBody as ManyBody,
     Modulated as Modulated,
     MorseBonds as MorseBonds,
     Pairwise as Pairwise,

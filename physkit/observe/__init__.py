@@ -31,6 +31,10 @@ from .quantities._flow_quantities import (
     FlowEnergy as FlowEnergy,
 )
 from .quantities._forces import ParticleForces as ParticleForces
+from .quantities._heat_flux import (
+    HeatFlux as HeatFlux,
+    ParticleEnergies as ParticleEnergies,
+)
 from .quantities._mesh_quantities import (
     FieldEnergy as FieldEnergy,
     MeshDensity as MeshDensity,

@@ -38,6 +38,7 @@ from physkit.observe import (
 )
 from physkit.particles import DistanceConstraints, Ownership, Particles, constrain
 from physkit.particles.forces import (
+    AbstractListedForce,
     DirectGravity,
     HarmonicAngles,
     HarmonicBonds,
@@ -143,6 +144,64 @@ def constrained() -> tuple[Any, Any]:
     return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), constrain(atoms)
 
 
+class Angular(pk.AbstractManyBodyPotential):
+    """An energy of angles and distances, of species with a number each."""
+
+    strength: Any = pk.param()
+    cutoff = 2.0
+    num_species = 2
+
+    def site_energies(self, near):
+        weight = jnp.exp(-near.distance) * (2.0 - near.distance) ** 3
+        bend = weight[:, :, None] * weight[:, None, :] * (near.cosine + 0.3) ** 2
+        mixed = self.strength[near.species] * near.sum(
+            weight * self.strength[near.neighbor_species]
+        )
+        return near.sum_pairs(bend) - jnp.sqrt(0.1 + mixed)
+
+
+class Passing(pk.AbstractManyBodyPotential):
+    """An energy of what neighbors know of theirs."""
+
+    strength: Any = pk.param(0.7)
+    cutoff = 2.0
+    num_passes = 2
+
+    def features(self, near, number):
+        weight = (2.0 - near.distance) ** 3
+        if number == 0:
+            return near.sum(jnp.stack([weight, weight * near.distance], axis=-1))
+        return near.features + near.sum(weight[:, :, None] * jnp.tanh(near.neighbor_features))
+
+    def site_energies(self, near):
+        seen = jnp.sum(near.neighbor_features, axis=-1) * (2.0 - near.distance) ** 3
+        return self.strength * jnp.sin(near.sum(seen)) + near.features[:, 0]
+
+
+def many_body() -> tuple[Any, Any]:
+    """Neighborhoods that reach across slabs, with bonds and pairs: energies and heat of each."""
+    pairs, triples = sheet()
+    force = pk.ManyBody(Angular([0.7, 1.1]), skin=0.3) + HarmonicBonds(pairs, 20.0, 1.2)
+    force = force + HarmonicAngles(triples, 2.0, 1.5) + Pairwise(LennardJones(), 2.0, 0.3)
+    observers = Every(
+        20,
+        energy=TotalEnergy(),
+        pressure=Pressure(),
+        heat=pk.quantities.HeatFlux(),
+        each=pk.quantities.ParticleEnergies(),
+        x=Positions(),
+    )
+    atoms = fluid(speed=2.0, species=np.arange(96) % 2)
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), atoms
+
+
+def passing() -> tuple[Any, Any]:
+    """Features that travel from slab to slab."""
+    force = pk.ManyBody(Passing(), skin=0.3) + Pairwise(pk.potentials.WCA(), 2.0, 0.3)
+    observers = Every(20, energy=TotalEnergy(), pressure=Pressure(), x=Positions())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.002, observers=observers), fluid(speed=2.0)
+
+
 def walled() -> tuple[Any, Any]:
     """Not periodic along the sharded axis; a trap holds the particles."""
     atoms = fluid(periodic=(False, True))
@@ -215,6 +274,8 @@ SYSTEMS = {
         thermostatted,
         bonded,
         constrained,
+        many_body,
+        passing,
         walled,
         cluster,
         plasma,
@@ -252,7 +313,7 @@ def gradient(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any
     Except by the box of particles with neighbor lists, whose numbers must be concrete.
     """
     sim, state = SYSTEMS[name]()
-    has_lists = any(isinstance(x, Pairwise) for x in _terms(sim))
+    has_lists = any(isinstance(x, AbstractListedForce) for x in _terms(sim))
 
     def is_space(x):
         return isinstance(x, AbstractSpace)
@@ -276,8 +337,8 @@ def gradient(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any
 
 
 def _terms(sim: Any) -> list[Any]:
-    is_pairwise = lambda x: isinstance(x, Pairwise)
-    return jax.tree.leaves(sim, is_leaf=is_pairwise)
+    is_listed = lambda x: isinstance(x, AbstractListedForce)
+    return jax.tree.leaves(sim, is_leaf=is_listed)
 
 
 def has_migrated(state: Any) -> bool:

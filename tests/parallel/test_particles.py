@@ -51,6 +51,7 @@ FAST_CASES = (
     "test_cotangents_migrate_and_return_with_their_particles",
     "test_exact_pair_sums_are_the_same_bits_over_devices[devices0-None]",
     "test_bonds_and_angles_over_devices",
+    "test_many_body_energies_over_devices",
     "test_direct_gravity_over_devices",
     "test_a_bond_beyond_the_next_slab_sets_a_fault",
     "test_states_that_cannot_be_sharded_raise",
@@ -229,6 +230,12 @@ def test_bonds_and_angles_over_devices():
     bonds = HarmonicBonds(pairs, jnp.linspace(1.0, 2.0, len(pairs)), 1.1)
     angles = HarmonicAngles(triples, 2.0, jnp.linspace(1.0, 2.0, len(triples)))
     check_over_devices(bonds + angles, fluid())
+
+
+def test_many_body_energies_over_devices():
+    """Rows of copies know their pairs from the other end, and what is done to copies travels back."""
+    (angular, *_), atoms = SYSTEMS["many_body"]()[0].integrator.force.terms, fluid(species=np.arange(96) % 2)
+    check_over_devices(pk.forces.Forces.of(angular), atoms)
 
 
 @pytest.mark.slow

@@ -75,6 +75,7 @@ from physkit.particles.forces import (
     HarmonicTorsions,
     HarmonicTrap,
     LennardJones,
+    ManyBody,
     Modulated,
     Morse,
     MorseBonds,
@@ -84,6 +85,7 @@ from physkit.particles.forces import (
     RyckaertBellemansTorsions,
     SoftSphere,
     SpecialPairs,
+    StillingerWeber,
     TorsionMaps,
     UniformAcceleration,
     UniformField,
@@ -150,6 +152,9 @@ def five_bodies():
 FORCES = {
     Pairwise: [
         (lambda: Pairwise(LennardJones(TABLE, 0.95), 1.6, 0.2), lattice, {}),
+    ],
+    ManyBody: [
+        (lambda: ManyBody(StillingerWeber(sigma=0.9), 1.7, 0.1), lambda: lattice(n=9), {}),
     ],
     DirectGravity: [(lambda: DirectGravity(1.2, 0.1), lambda: irregular_particles(n=5), {})],
     HarmonicBonds: [

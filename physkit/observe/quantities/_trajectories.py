@@ -52,7 +52,7 @@ class Velocities(AbstractQuantity):
         return sort_by_id(particles, particles.velocity)
 
 
-def sort_by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
+def sort_by_id(particles: Particles, x: Float[Array, "n ..."]) -> Float[Array, "num_particles ..."]:
     """`x` of all particles of the domain, sorted by id."""
     # Over devices particles change their slots: a frame has the same order of rows at all times.
     return particles.all_rows(x)[jnp.argsort(particles.all_rows(particles.id))]

@@ -12,6 +12,7 @@ from ._force import (
     AbstractForce as AbstractForce,
     Forces as Forces,
 )
+from ._listed_force import AbstractListedForce as AbstractListedForce
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
 from .bonded._angles import (
     AbstractAngles as AbstractAngles,
@@ -37,6 +38,12 @@ from .bonded._torsions import (
     PeriodicTorsions as PeriodicTorsions,
     RyckaertBellemansTorsions as RyckaertBellemansTorsions,
 )
+from .many_body._embedded_atom import EmbeddedAtom as EmbeddedAtom, read_setfl as read_setfl
+from .many_body._many_body import ManyBody as ManyBody
+from .many_body._neighborhoods import Neighborhoods as Neighborhoods
+from .many_body._potential import AbstractManyBodyPotential as AbstractManyBodyPotential
+from .many_body._stillinger_weber import StillingerWeber as StillingerWeber
+from .many_body._tersoff import Tersoff as Tersoff
 from .pairs._direct_gravity import DirectGravity as DirectGravity
 from .pairs._pair_cache import PairCache as PairCache
 from .pairs._pair_sum import (

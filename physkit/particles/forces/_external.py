@@ -55,6 +55,13 @@ class UniformAcceleration(AbstractExternalForce):
         work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
 
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        particles = self.particles(state)
+        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
+        return -jnp.sum(work, axis=1)
+
 
 class UniformField(AbstractExternalForce):
     """The same field for every charge.
@@ -87,6 +94,13 @@ class UniformField(AbstractExternalForce):
         particles = self.particles(state)
         work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
+
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        particles = self.particles(state)
+        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
+        return -jnp.sum(work, axis=1)
 
 
 class HarmonicTrap(AbstractExternalForce):
@@ -122,6 +136,14 @@ class HarmonicTrap(AbstractExternalForce):
         stiffness = _vector(self.stiffness, particles, "stiffness")
         each = 0.5 * stiffness * self._stretch(particles) ** 2
         return particles.space.sum(jnp.sum(particles.mask_empty(each)))
+
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        particles = self.particles(state)
+        stiffness = _vector(self.stiffness, particles, "stiffness")
+        each = 0.5 * stiffness * self._stretch(particles) ** 2
+        return jnp.sum(particles.mask_empty(each), axis=1)
 
     def _stretch(self, particles: Particles) -> Float[Array, "n d"]:
         x, center = particles.position, self.center

@@ -120,6 +120,27 @@ class AbstractForce(AbstractTerm):
                 "write energy(clock, state, cache), or virial(clock, state, cache)"
             ) from error
 
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        """The energy of each particle; their sum is the energy.
+
+        **Errors:** `NoEnergyError` where it is not defined which particle has how much of the energy.
+        """
+        raise NoEnergyError(
+            f"{type(self).__name__} does not define how much of its energy each particle has: write "
+            "particle_energies(clock, state, cache)"
+        )
+
+    def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
+        """Σᵢ xᵢ (Fᵢ·vᵢ + Ėᵢ): what interactions carry of the energies of particles, Eᵢ.
+
+        **Errors:** `NoVirialError` where it is not known.
+        """
+        raise NoVirialError(
+            f"{type(self).__name__} has no heat flux: write heat_flux(clock, state, cache)"
+        )
+
     def __call__(
         self, clock: Clock, state: State, cache: Cache
     ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Cache]:
@@ -146,6 +167,12 @@ class AbstractExternalForce(AbstractForce):
         del clock, cache
         position = get_component(state, self.components[0]).position
         return jnp.zeros((position.shape[-1],) * 2, position.dtype)
+
+    def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
+        """0: a force from outside carries no energy from particle to particle."""
+        del clock, cache
+        position = get_component(state, self.components[0]).position
+        return jnp.zeros(position.shape[-1:], position.dtype)
 
 
 class Forces(Module):

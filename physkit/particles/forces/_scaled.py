@@ -62,6 +62,14 @@ class AbstractScaledForce(AbstractForce):
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         return self.factor(clock) * self.inner.virial(clock, state, cache)
 
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        return self.factor(clock) * self.inner.particle_energies(clock, state, cache)
+
+    def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
+        return self.factor(clock) * self.inner.heat_flux(clock, state, cache)
+
     def _scale(self, clock: Clock, force: PyTree) -> PyTree:
         factor = self.factor(clock)
         return jax.tree.map(lambda x: factor * x, force)

@@ -20,9 +20,12 @@ from ._neighbor_list import (
 from ._neighbors import AbstractNeighbors as AbstractNeighbors
 from ._pairs import (
     PAIRS_PER_BLOCK as PAIRS_PER_BLOCK,
+    PAIRS_PER_LARGE_BLOCK as PAIRS_PER_LARGE_BLOCK,
     AbstractPairs as AbstractPairs,
     AllPairs as AllPairs,
     ListedPairs as ListedPairs,
+    block_shape as block_shape,
+    concatenate_blocks as concatenate_blocks,
 )
 from ._sharded_list import (
     ShardedNeighborList as ShardedNeighborList,

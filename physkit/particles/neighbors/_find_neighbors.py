@@ -18,6 +18,7 @@ def find_neighbors(
     capacity: int | None = None,
     excluded: Int[Array, "n e"] | None = None,
     use_neighbor_list: bool = True,
+    with_reverse: bool = False,
 ) -> AbstractNeighbors:
     """The neighbors of `particles` within `cutoff`, on one device or over many.
 
@@ -31,7 +32,7 @@ def find_neighbors(
         )
     if particles.is_distributed:
         # Halos are chosen when a list is built, so that devices always keep one.
-        return sharded_neighbor_list(particles, cutoff, skin, capacity, excluded)
+        return sharded_neighbor_list(particles, cutoff, skin, capacity, excluded, with_reverse)
     if not use_neighbor_list:
         return all_pairs_within(particles, cutoff)
-    return neighbor_list(particles, cutoff, skin, capacity, excluded)
+    return neighbor_list(particles, cutoff, skin, capacity, excluded, with_reverse=with_reverse)

@@ -87,7 +87,10 @@ class NeighborList(AbstractNeighbors):
         def rebuild():
             capacity, required = self.pairs.capacity, self.pairs.required
             build = _build_compiled if is_concrete((position, space)) else _build
-            new = build(position, space, self.excluded, self.cells, required, radius, capacity)
+            with_reverse = self.pairs.reverse is not None
+            new = build(
+                position, space, self.excluded, self.cells, required, radius, capacity, with_reverse
+            )
             return *new, position, space, self.num_rebuilds + 1
 
         def keep():
@@ -106,7 +109,8 @@ class NeighborList(AbstractNeighbors):
         fit = min(max(n - 1, 1), capacity_for_maximum(required, mean))
         if required > self.pairs.capacity:
             # The estimate from the mean density was too low: rows are cut short, so build them again.
-            plan = ListPlan(skin, fit, self.cells.shape, self.cells.slots)
+            with_reverse = self.pairs.reverse is not None
+            plan = ListPlan(skin, fit, self.cells.shape, self.cells.slots, with_reverse)
             return _planned_list_compiled(
                 self.position, self.space, self.excluded, plan, self.cutoff
             )
@@ -120,6 +124,7 @@ class ListPlan(NamedTuple):
     capacity: int
     cell_shape: tuple[int, ...]
     cell_slots: int
+    with_reverse: bool = False
 
 
 def plan_list(
@@ -128,12 +133,14 @@ def plan_list(
     skin: float | None = None,
     capacity: int | None = None,
     least: int = 0,
+    with_reverse: bool = False,
 ) -> ListPlan:
     """The plan of a list of `particles`, whose numbers are visible (host only).
 
     Arguments and errors as of `neighbor_list`.
 
     - `least`: at least this capacity, where none is given.
+    - `with_reverse`: whether its pairs know their columns in each other's rows.
     """
     n, d = particles.position.shape
     position, space = particles.position, particles.space
@@ -144,7 +151,7 @@ def plan_list(
         capacity = max(round_up_to_eight(1.5 * mean + 8), least)
     cells = plan_cells(position, space, cutoff + fitted)
     slots = min(max(int(capacity), 1), max(n - 1, 1))
-    return ListPlan(fitted, slots, cells.shape, cells.slots)
+    return ListPlan(fitted, slots, cells.shape, cells.slots, with_reverse)
 
 
 def neighbor_list(
@@ -154,6 +161,7 @@ def neighbor_list(
     capacity: int | None = None,
     excluded: Int[Array, "n e"] | None = None,
     plan: ListPlan | None = None,
+    with_reverse: bool = False,
 ) -> NeighborList:
     """A list of all pairs of `particles` closer than `cutoff` + `skin`.
 
@@ -166,6 +174,7 @@ def neighbor_list(
     - `capacity`: most neighbors of a particle.
     - `excluded`: `[n e]`, particles that are left out of each particle's row; n for none.
     - `plan`: for a trace: what `plan_list` has chosen outside of it, in the place of skin and capacity.
+    - `with_reverse`: whether its pairs know their columns in each other's rows.
 
     **Errors:** `DeclarationError` for particles that are sharded over devices, whose lists `find_neighbors`
     makes; `CutoffError` when cutoff + skin is beyond the space's `max_cutoff`; `CapacityError`
@@ -178,7 +187,7 @@ def neighbor_list(
     if plan is None and is_visible:
         # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
         with evaluate_now():
-            plan = plan_list(particles, cutoff, skin, capacity)
+            plan = plan_list(particles, cutoff, skin, capacity, with_reverse=with_reverse)
             new_list = _planned_list_compiled(position, space, excluded, plan, cutoff)
             return new_list if capacity is not None else new_list.fit_capacity()
     if plan is not None:
@@ -197,7 +206,7 @@ def neighbor_list(
     # A single cell for all particles: without numbers nothing better can be planned.
     cells = plan_cells(position, space, cutoff if skin is None else cutoff + skin)
     position, space = jax.lax.stop_gradient(position), space.detached()
-    return _new_list(position, space, excluded, cells, slots, cutoff, skin)
+    return _new_list(position, space, excluded, cells, slots, cutoff, skin, with_reverse)
 
 
 def _planned_list(
@@ -208,7 +217,9 @@ def _planned_list(
     cutoff: float,
 ) -> NeighborList:
     cells = Cells.of(plan.cell_shape, plan.cell_slots)
-    return _new_list(position, space, excluded, cells, plan.capacity, cutoff, plan.skin)
+    return _new_list(
+        position, space, excluded, cells, plan.capacity, cutoff, plan.skin, plan.with_reverse
+    )
 
 
 _planned_list_compiled = eqx.filter_jit(_planned_list)
@@ -222,10 +233,11 @@ def _new_list(
     capacity: int,
     cutoff: float,
     skin: float | None,
+    with_reverse: bool,
 ) -> NeighborList:
     zero, d = jnp.int32(0), position.shape[1]
     radius = cutoff + _skin_in(space, d, cutoff, skin)
-    built = _build(position, space, excluded, cells, zero, radius, capacity)
+    built = _build(position, space, excluded, cells, zero, radius, capacity, with_reverse)
     too_far = _reaches_too_far(space, d, cutoff, skin)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
     return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
@@ -239,6 +251,7 @@ def _build(
     required: Int[Array, ""],
     radius: float | Float[Array, ""],
     capacity: int,
+    with_reverse: bool,
 ) -> tuple[ListedPairs, Cells]:
     """Rows of at most `capacity` neighbors within `radius`, and the cells they were found with."""
     found = search(position, space, radius, cells, capacity)
@@ -255,10 +268,9 @@ def _build(
     required = jnp.maximum(required, found.max_neighbors)
     occupied = jnp.where(found.is_too_narrow, NEEDS_COARSER_CELLS, found.max_occupancy)
     is_stale = jnp.array(False)
-    return (
-        ListedPairs(index, found.order, found.row_of_particle, required, is_stale),
-        Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), is_stale),
-    )
+    pairs = ListedPairs(index, found.order, found.row_of_particle, required, is_stale)
+    pairs = pairs.with_reverse() if with_reverse else pairs
+    return pairs, Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), is_stale)
 
 
 # For a search outside of a trace: operation by operation it would hold arrays of all cells.

@@ -90,6 +90,7 @@ class ListedPairs(AbstractPairs, AbstractResizable):
     - `particle_of_row`: `[n]`, the particle of each row; None where rows are in `order`.
     - `num_local`: how many particles are this device's own: they and their rows come first, and sums are
       taken for them only. The others are copies of another device's. None: all are.
+    - `reverse`: `[n k]`, for each pair (i, j) the column of i in the row of j; None where nothing asks for it.
     """
 
     index: Int[Array, "*b n k"] = data()
@@ -99,10 +100,28 @@ class ListedPairs(AbstractPairs, AbstractResizable):
     stale: Bool[Array, "*b"] = data()
     particle_of_row: Int[Array, "*b n"] | None = data(None)
     num_local: int | None = static(default=None)
+    reverse: Int[Array, "*b n k"] | None = data(None)
 
     @property
     def capacity(self) -> int:
         return self.index.shape[-1]
+
+    @property
+    def row_of_place(self) -> Int[Array, " n"] | None:
+        """The row of each place in `order`; None where rows are in `order`."""
+        if self.particle_of_row is None:
+            return None
+        return _take(self.row_of_particle, self.order)
+
+    def with_reverse(self) -> "ListedPairs":
+        """These pairs, and for each of them the column of the same pair seen from its other end."""
+        n, rows, places = self.index.shape[0], self.row_of_place, None
+        if self.particle_of_row is not None:
+            places = _take(jnp.argsort(self.order).astype(jnp.int32), self.particle_of_row)
+        reverse = _reverse_columns(self.index, rows, places)
+        # At the very edge of a list rounding may find a pair from one end only; it is beyond the skin.
+        index = jnp.where(reverse < 0, n, self.index)
+        return replace_fields(self, {"index": index, "reverse": jnp.maximum(reverse, 0)})
 
     @property
     def symmetric(self) -> "ListedPairs":
@@ -121,14 +140,25 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         n, k = self.index.shape[-2:]
         # Padding rebuilds nothing; rows that overflowed before lack neighbors and are marked stale.
         more = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
-        if is_concrete(self):  # on the host: no program for each pair of capacities
-            numbers = np.asarray(self.index)[..., :capacity]
-            index = as_device_array(np.pad(numbers, more, constant_values=n))
-            stale = as_device_array(np.asarray(self.stale) | (np.asarray(self.required) > k))
-        else:
-            index = jnp.pad(self.index[..., :capacity], more, constant_values=n)
-            stale = self.stale | (self.required > k)
-        return replace_fields(self, {"index": index, "stale": stale})
+        # On the host where numbers are known: no program for each pair of capacities.
+        on_host = is_concrete(self)
+        tables = {"index": (self.index, n)}
+        if self.reverse is not None:
+            tables["reverse"] = (self.reverse, 0)
+        new: dict[str, Array] = {}
+        for name, (table, empty) in tables.items():
+            cut = (np.asarray(table) if on_host else table)[..., :capacity]
+            new[name] = (
+                as_device_array(np.pad(cut, more, constant_values=empty))
+                if on_host
+                else jnp.pad(cut, more, constant_values=empty)
+            )
+        new["stale"] = (
+            as_device_array(np.asarray(self.stale) | (np.asarray(self.required) > k))
+            if on_host
+            else self.stale | (self.required > k)
+        )
+        return replace_fields(self, new)
 
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n, k = self.index.shape
@@ -150,6 +180,41 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         rows, totals = _reduce_blocks(body, block, count, k)
         # Back to the user's order by a gather: a scatter would be slow, and slower in derivatives.
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
+
+
+def _reverse_columns(
+    index: Int[Array, "n k"],
+    row_of_place: Int[Array, " n"] | None,
+    place_of_row: Int[Array, " n"] | None,
+) -> Int[Array, "n k"]:
+    """For each pair (i, j) the column of i in the row of j; 0 for empty entries, −1 where j does not list i.
+
+    - `row_of_place`, `place_of_row`: where rows have another order than the places that `index` names.
+    """
+    n, k = index.shape
+
+    def of_rows(start: int | Int[Array, ""], size: int) -> Int[Array, "c k"]:
+        place = jnp.arange(n, dtype=index.dtype) if place_of_row is None else place_of_row
+        place, j = (_rows(x, start, size) for x in (place, index))
+        partners = j if row_of_place is None else row_of_place.at[j].get(mode="clip")
+        rows_of_partners = jnp.take(index, partners, axis=0, mode="clip")
+        is_same_pair = rows_of_partners == place[:, None, None]  # (rows, partners, their partners)
+        column = jnp.argmax(is_same_pair, axis=-1).astype(index.dtype)
+        is_listed = jnp.any(is_same_pair, axis=-1)
+        return jnp.where(j >= n, 0, jnp.where(is_listed, column, -1))
+
+    def in_blocks(count: int, size: int) -> Int[Array, "n k"]:
+        if count == 1:
+            return of_rows(0, n)
+        starts = jnp.minimum(jnp.arange(count, dtype=index.dtype) * size, n - size)
+        return concatenate_blocks(jax.lax.map(lambda start: of_rows(start, size), starts), n)
+
+    small, large = block_shape(n, k * k), block_shape(n, k * k, PAIRS_PER_LARGE_BLOCK)
+    if small == large:
+        return in_blocks(*small)
+    return jax.lax.platform_dependent(
+        cpu=lambda: in_blocks(*small), default=lambda: in_blocks(*large)
+    )
 
 
 def _reduce_blocks(

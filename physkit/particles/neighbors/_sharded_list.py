@@ -52,6 +52,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
     - `num_rebuilds`, `faults`: as in `NeighborList`.
     - `excluded`: for each particle, by global index, the global indices of those left out of its row.
     - `shape`, `slots`: of `cells`.
+    - `reverse`: of `pairs`.
     """
 
     part_names: ClassVar[tuple[str, ...]] = (
@@ -77,6 +78,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
     slots: int = static()
     cutoff: float = static()
     skin: float = static()
+    reverse: Int[Array, "*b m k"] | None = data(None)
 
     @property
     def pairs(self) -> ListedPairs:
@@ -89,6 +91,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
             self.stale,
             self.particle_of_row,
             self.num_slots,
+            self.reverse,
         )
 
     @property
@@ -141,6 +144,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
             "below": full_of((g,), n),
             "position": np.zeros((*batch, n, d), self.position.dtype),
             "stale": np.ones(batch, bool),
+            "reverse": None if self.reverse is None else full_of((m, k), 0),
         }
         return replace_fields(self, {**new, "shape": shape, "slots": slots})
 
@@ -196,10 +200,12 @@ def sharded_neighbor_list(
     skin: float | None = None,
     capacity: int | None = None,
     excluded: Int[Array, "t e"] | None = None,
+    with_reverse: bool = False,
 ) -> ShardedNeighborList:
     """A list for particles cut into slabs, with capacities from the mean density.
 
     - `excluded`: as for `neighbor_list`, by global index.
+    - `with_reverse`: as for `neighbor_list`.
 
     **Errors:** `CutoffError` for slabs thinner than the cutoff (with skin, and the migration margin on both
     sides), and for a cutoff beyond the image limit; `CapacityError` where a trace has hidden the box.
@@ -256,6 +262,7 @@ def sharded_neighbor_list(
         slots,
         cutoff,
         skin,
+        jnp.zeros((extended, neighbors), jnp.int32) if with_reverse else None,
     ).update(particles)
 
 
@@ -291,7 +298,11 @@ def _build(
         "stale": jnp.zeros_like(old.stale),
         "num_rebuilds": old.num_rebuilds + 1,
     }
-    return replace_fields(old, new)
+    built = replace_fields(old, new)
+    if old.reverse is None:
+        return built
+    pairs = built.pairs.with_reverse()
+    return replace_fields(built, {"index": pairs.index, "reverse": pairs.reverse})
 
 
 def _exclude(

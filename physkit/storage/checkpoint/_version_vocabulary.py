@@ -88,9 +88,11 @@ VERSION_0_1 = Vocabulary(
 VERSION_0_2 = Vocabulary(
     fields={
         "Gas": {"gamma": None},
+        "ListedPairs": {"reverse": None},
         "PairCache": {"current": None},
         "Pairwise": {"plan": None},
         "Particles": {"species_names": None, "constraints": None},
+        "ShardedNeighborList": {"reverse": None},
     }
 )
 

@@ -20,6 +20,7 @@ from physkit.core import (
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from ..._velocities import mobile_velocity
 from .._force import AbstractForce
 from ._local_tuples import LocalTuples
 from ._sharded_tuples import ShardedTuples, local_tuples
@@ -98,6 +99,32 @@ class AbstractBonded(AbstractForce):
         for v, f in zip(vectors, self.vector_forces(local, vectors), strict=True):
             total += matmul(v.T, local.weight_by_ownership(f))
         return particles.space.sum(total)
+
+    def particle_energies(
+        self, clock: Clock, state: State, cache: ShardedTuples | None = None
+    ) -> Float[Array, " n"]:
+        """The energy of each particle: an equal part of that of each of its tuples."""
+        del clock
+        local, vectors = self._local_vectors(self.particles(state), cache)
+        width = self.tuples.places.shape[1]
+        part = self.energies(local, vectors) / width
+        return local.sum_forces(jnp.broadcast_to(part[:, None], (width, *part.shape, 1)))[:, 0]
+
+    def heat_flux(
+        self, clock: Clock, state: State, cache: ShardedTuples | None = None
+    ) -> Float[Array, " d"]:
+        """Σ (x_a − x̄) F_a·v_a over the members a of tuples, x̄ the mean of their positions."""
+        del clock
+        particles = self.particles(state)
+        local, vectors = self._local_vectors(particles, cache)
+        forces = self._member_forces(self.vector_forces(local, vectors))
+        velocity = local.tables.members(mobile_velocity(particles), particles)
+        from_first = local.vectors(tuple((a, 0) for a in range(1, len(forces))))
+        places = jnp.stack([jnp.zeros_like(from_first[0]), *from_first])
+        places = places - jnp.mean(places, axis=0, keepdims=True)
+        work = jnp.sum(forces * velocity, axis=-1, keepdims=True)
+        each = local.weight_by_ownership(jnp.sum(places * work, axis=0))
+        return particles.space.sum(jnp.sum(each, axis=0))
 
     def require_valid(self, particles: Particles) -> None:
         """**Errors:** `ParameterError` or `ShapeError` for particles that these tuples do not fit."""

@@ -38,9 +38,16 @@ class PairCache(Module):
         neighbors = self.neighbors if is_current else self.neighbors.update(particles)
         return PairCache(neighbors, self.quantum, self.faults)
 
-    def arrays(self, particles: Particles, potential: AbstractPairPotential) -> PairArrays:
+    def arrays(
+        self,
+        particles: Particles,
+        potential: AbstractPairPotential,
+        velocity: Float[Array, "n d"] | None = None,
+    ) -> PairArrays:
         """The arrays that the potential depends on, for all particles that `pairs` names, the halo's too."""
         arrays = pair_arrays(particles, potential)
+        if velocity is not None:
+            arrays["v"] = tuple(velocity[:, k] for k in range(particles.dimension))
         return arrays if self.neighbors is None else self.neighbors.exchange_halo(particles, arrays)
 
     def poison_if_incomplete(self, sums: PyTree) -> PyTree:

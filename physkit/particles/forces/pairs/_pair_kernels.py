@@ -96,7 +96,7 @@ class PairKernel:
     """Terms of a sum over pairs closer than `cutoff`.
 
     - `quantity`: `"energy"`; `"force"` on i, by components; `"magnitude"` of the force; `"virial"`, by pairs
-      of axes.
+      of axes; `"heat"`, r F·(vᵢ + vⱼ) by components, of particles with velocities "v".
     """
 
     quantity: str
@@ -132,5 +132,9 @@ class PairKernel:
         force = tuple(term * x for x in d)
         if self.quantity == "force":
             return force
+        if self.quantity == "heat":
+            velocities = zip(force, arrays_i["v"], arrays_j["v"], strict=True)
+            work = sum(f * (a + b) for f, a, b in velocities)
+            return tuple(x * work for x in d)
         # The virial is symmetric: only the upper triangle is summed.
         return {(a, b): d[a] * force[b] for a in range(len(d)) for b in range(a, len(d))}

@@ -1,12 +1,10 @@
 """Forces between pairs of particles within a cutoff."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
@@ -21,26 +19,21 @@ from physkit.core import (
     State,
     as_count,
     as_parameter,
-    concrete_value,
     data,
-    describe,
     poison_where,
-    replace_fields,
     static,
 )
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from ..._velocities import mobile_velocity
 from ...neighbors import (
-    DEFAULT_SKIN,
     AbstractNeighbors,
     ListPlan,
-    NeighborList,
     find_neighbors,
     neighbor_list,
-    plan_list,
 )
-from .._force import AbstractForce
+from .._listed_force import AbstractListedForce, as_length
 from ..potentials import AbstractPairPotential
 from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particle
 from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
@@ -59,7 +52,7 @@ from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncate
 ALL_PAIRS_UP_TO = 200
 
 
-class Pairwise(AbstractForce):
+class Pairwise(AbstractListedForce):
     """The same potential between all pairs of particles closer than a cutoff.
 
         Fᵢ = −Σⱼ U′(r) (xᵢ − xⱼ)/r,   r = |xᵢ − xⱼ| by the nearest image, r < r_c
@@ -104,7 +97,7 @@ class Pairwise(AbstractForce):
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 5.3.
     """
 
-    conserves_momentum: ClassVar[bool] = True
+    needs_reverse: ClassVar[bool] = False
 
     potential: AbstractPairPotential
     cutoff: float | None = static()
@@ -119,7 +112,6 @@ class Pairwise(AbstractForce):
     capacity: int | None = static()
     use_neighbor_list: bool | None = static()
     component: str | None = static()
-    # What `for_start` chose for a list that is built where numbers are hidden.
     plan: ListPlan | None = static(repr=False)
 
     def __init__(
@@ -138,8 +130,8 @@ class Pairwise(AbstractForce):
         component: str | None = None,
     ):
         self.potential = potential
-        self.cutoff = _length("cutoff", cutoff, above=0.0)
-        self.skin = _length("skin", skin)
+        self.cutoff = as_length("cutoff", cutoff, above=0.0)
+        self.skin = as_length("skin", skin)
         self.truncation, self.tail, self.exact = truncation, bool(tail), bool(exact)
         self.quantum = None if quantum is None else as_parameter(quantum)
         self.exclude = self.excluded_partners = None
@@ -168,55 +160,23 @@ class Pairwise(AbstractForce):
                 "use_neighbor_list=False keeps no list: skin, capacity and exclude belong to a list"
             )
 
-    @property
-    def needs_halo(self) -> bool:
-        return True
-
-    def for_shape_inference(self) -> "Pairwise":
-        # No shape of a frame depends on the list's capacity, and a small one traces faster.
-        return replace_fields(self, {"capacity": 1})
-
-    def for_start(self, state: State, least: int = 0) -> "Pairwise":
-        particles = self.particles(state)
-        require_pair_properties(particles, self.potential)
-        keeps_list = self.cutoff is not None and self._keeps_list(particles)
-        if not keeps_list or particles.is_distributed or particles.num_particles == 0:
-            return self
-        plan = plan_list(particles, self.cutoff, self.skin, self.capacity, least)
-        return replace_fields(self, {"plan": plan})
-
-    def fit_cache(self, cache: PairCache) -> PairCache:
-        if self.plan is None or self.capacity is not None:
-            return cache
-        assert isinstance(cache.neighbors, NeighborList)
-        return replace_fields(cache, {"neighbors": cache.neighbors.fit_capacity()})
-
-    def mark_current(self, cache: PairCache, state: State) -> PairCache:
-        return replace_fields(cache, {"current": self.particles(state)})
-
     def init(self, state: State) -> PairCache:
         particles = self.particles(state)
-        require_pair_properties(particles, self.potential)
+        self.require_valid(particles)
         return _new_cache(self, particles, self._find_neighbors(particles))
 
-    def with_common_skin(self, states: Sequence[State]) -> "Pairwise":
-        """This force with a skin that the boxes of all these states allow, unless it was given one.
+    def require_valid(self, particles: Particles) -> None:
+        require_pair_properties(particles, self.potential)
 
-        For sweeps: the reach of a list is part of the compiled program, so that all members must share it. A
-        state whose box is too small even for the cutoff does not count; that member fails by itself.
-        """
-        if self.cutoff is None or self.skin is not None:
-            return self
-        boxes = [self.particles(state) for state in states]
-        limits = np.array([float(b.space.max_cutoff(b.dimension)) for b in boxes])
-        slack = limits[limits >= self.cutoff] - self.cutoff
-        if len(slack) and slack.min() < DEFAULT_SKIN * self.cutoff:
-            # Slightly less than the box allows, so that rounding does not decide.
-            return replace_fields(self, {"skin": float(max(0.0, slack.min() * (1 - 1e-6)))})
-        return self
+    def keeps_list(self, particles: Particles) -> bool:
+        if particles.is_distributed:
+            return True
+        if self.use_neighbor_list is None:
+            return particles.position.shape[0] > ALL_PAIRS_UP_TO
+        return self.use_neighbor_list
 
     def require_reversible(self, state: State) -> None:
-        if self.cutoff is not None and self._keeps_list(self.particles(state)) and not self.exact:
+        if self.cutoff is not None and self.keeps_list(self.particles(state)) and not self.exact:
             name = type(self.potential).__name__
             raise NotReversible(
                 f"Pairwise({name}(…), cutoff={self.cutoff:g}) adds in the order of its neighbor list, "
@@ -250,7 +210,7 @@ class Pairwise(AbstractForce):
         is_broken = (cache.faults.bits & int(Fault.EXACT_SUM_RANGE)) != 0
         return poison_where(force, is_broken) if self.exact else force
 
-    def energies(
+    def particle_energies(
         self, clock: Clock, state: State, cache: PairCache | None = None
     ) -> Float[Array, " n"]:
         """The energy of each particle: half the energy of each of its pairs. Without tail correction."""
@@ -262,7 +222,7 @@ class Pairwise(AbstractForce):
         self, clock: Clock, state: State, cache: PairCache | None = None
     ) -> Float[Array, ""]:
         particles = self.particles(state)
-        total = particles.space.sum(jnp.sum(self.energies(clock, state, cache)))
+        total = particles.space.sum(jnp.sum(self.particle_energies(clock, state, cache)))
         return total + self._tail("tail_energy", particles)
 
     def virial(
@@ -278,6 +238,15 @@ class Pairwise(AbstractForce):
         tail = self._tail("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
+    def heat_flux(
+        self, clock: Clock, state: State, cache: PairCache | None = None
+    ) -> Float[Array, " d"]:
+        """½ Σ (xᵢ − xⱼ) Fᵢⱼ·(vᵢ + vⱼ) over pairs. Without tail correction."""
+        del clock
+        particles = self.particles(state)
+        sums = self._sum_over_pairs("heat", particles, cache)
+        return jnp.stack([particles.space.sum(jnp.sum(x)) / 4 for x in sums])
+
     def truncated_potential(
         self, dtype: jnp.dtype, potential: AbstractPairPotential | None = None
     ) -> AbstractTruncated:
@@ -286,13 +255,6 @@ class Pairwise(AbstractForce):
         if self.cutoff is None:
             return PlainCut(potential, jnp.asarray(jnp.inf, dtype))
         return truncate(potential, jnp.asarray(self.cutoff, dtype), self.truncation)
-
-    def _keeps_list(self, particles: Particles) -> bool:
-        if particles.is_distributed:
-            return True
-        if self.use_neighbor_list is None:
-            return particles.position.shape[0] > ALL_PAIRS_UP_TO
-        return self.use_neighbor_list
 
     def _find_neighbors(self, particles: Particles) -> AbstractNeighbors | None:
         if self.cutoff is None:
@@ -308,7 +270,7 @@ class Pairwise(AbstractForce):
             excluded = excluded_by_particle(self.excluded_partners, particles.num_particles)
         if self.plan is not None:
             return neighbor_list(particles, self.cutoff, excluded=excluded, plan=self.plan)
-        keeps = self._keeps_list(particles)
+        keeps = self.keeps_list(particles)
         return find_neighbors(particles, self.cutoff, self.skin, self.capacity, excluded, keeps)
 
     def _context(self, particles: Particles) -> PairContext:
@@ -318,13 +280,15 @@ class Pairwise(AbstractForce):
     def _sum_over_pairs(
         self, quantity: str, particles: Particles, cache: PairCache | None
     ) -> PyTree:
-        """Sums of a symmetric quantity of each pair, energy or virial."""
+        """Sums of a symmetric quantity of each pair: energy, virial or heat."""
         if cache is None:
             cache = PairCache(self._find_neighbors(particles), None, Faults.none())
         else:
             cache = cache.update(particles)
         kernel = PairKernel(quantity, self.cutoff)
-        context, arrays = self._context(particles), cache.arrays(particles, self.potential)
+        velocity = mobile_velocity(particles) if quantity == "heat" else None
+        context = self._context(particles)
+        arrays = cache.arrays(particles, self.potential, velocity)
         terms = pair_sum(kernel, arrays, context, cache.pairs, 1)
         return cache.poison_if_incomplete(terms)
 
@@ -381,19 +345,3 @@ def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -
             steepest = steepest * particles.space.max(jnp.max(jnp.abs(charge))) ** 2
         largest = jnp.maximum(largest, steepest)
     return quantum_below(largest)
-
-
-def _length(name: str, value: ArrayLike | None, above: float | None = None) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or np.ndim(value):
-        raise ParameterError(f"{name} must be one length, a number; got {describe(value)}")
-    number = concrete_value(value)
-    if number is None:
-        raise ParameterError(
-            f"{name} is static (the compiled program depends on it): give a number, not a traced value"
-        )
-    number = float(number)
-    if not (number > above if above is not None else number >= 0):
-        raise ParameterError(f"{name} must be a positive length; got {number}")
-    return number

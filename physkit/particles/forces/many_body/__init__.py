@@ -1,0 +1,1 @@
+"""Forces of whole neighborhoods: energies that are not sums over pairs."""

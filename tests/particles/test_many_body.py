@@ -1,0 +1,320 @@
+"""Many-body potentials: published energies, forces as derivatives, lists that know both ends of a pair."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Clock, CutoffError, DamagedFileError, ParameterError, ShapeError, StepCount
+from physkit.geometry import Box
+from physkit.particles import Particles
+from physkit.particles.forces import (
+    AbstractManyBodyPotential,
+    EmbeddedAtom,
+    LennardJones,
+    ManyBody,
+    Pairwise,
+    StillingerWeber,
+    Tersoff,
+    read_setfl,
+)
+from physkit.particles.neighbors import NeighborList, neighbor_list
+
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
+FCC = np.array([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+DIAMOND = np.concatenate([FCC, FCC + 0.25])
+
+
+def crystal(a, basis, cells, noise=0.0, dtype=float, species=None):
+    corners = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
+    x = ((corners + basis[None]).reshape(-1, 3)) * a
+    x += noise * np.random.default_rng(0).normal(size=x.shape)
+    if species is not None:
+        species = np.arange(len(x)) % species
+    return Particles(jnp.asarray(x, dtype), space=Box([cells * a] * 3), species=species)
+
+
+# The second parametrization of silicon, which LAMMPS' benchmark has.
+TERSOFF_2 = Tersoff(
+    A=3264.7, B=95.373, lambda1=3.2394, lambda2=1.3258, lambda3=1.3258, beta=0.33675, n=22.956,
+    c=4.8381, d=2.0417, h=0.0, R=2.8, S=3.2,
+)  # fmt: skip
+
+
+class Cohesion(AbstractManyBodyPotential):
+    """An embedding energy by hand, and one of angles."""
+
+    decay: jax.Array = pk.param(1.3)
+
+    @property
+    def cutoff(self):
+        return 1.6
+
+    def site_energies(self, near):
+        weight = jnp.exp(-self.decay * near.distance) * (1.6 - near.distance) ** 3
+        bend = weight[:, :, None] * weight[:, None, :] * (near.cosine + 0.3) ** 2
+        return -jnp.sqrt(1e-3 + near.sum(weight)) + near.sum_pairs(bend)
+
+
+def alloy():
+    """Two species with made-up smooth tables."""
+    r, rho = np.linspace(0, 2.0, 60), np.linspace(0, 4.0, 50)
+    density = [np.exp(-r) * np.maximum(1.6 - r, 0) ** 3, 0.7 * np.maximum(1.6 - r, 0) ** 3]
+    pair = np.array([[1.0, 0.6], [0.6, 1.3]])[:, :, None] * np.maximum(1.6 - r, 0) ** 3
+    return EmbeddedAtom(
+        [-np.sqrt(rho + 0.1), -rho], density, pair, density_spacing=rho[1],
+        distance_spacing=r[1], cutoff=1.6,
+    )  # fmt: skip
+
+
+def moving(atoms):
+    velocity = np.random.default_rng(2).normal(size=atoms.position.shape)
+    return atoms.replace(velocity=jnp.asarray(velocity))
+
+
+def evaluate(potential, atoms, *quantities, cutoff=None):
+    """Quantities of the potential's force, by one program."""
+    force = ManyBody(potential, cutoff)
+
+    @jax.jit
+    def all_of_them(force, atoms, cache):
+        return tuple(getattr(force, q)(CLOCK, atoms, cache) for q in quantities)
+
+    return all_of_them(force, atoms, force.init(atoms))
+
+
+@pytest.mark.parametrize(
+    ("potential", "energy"),
+    [(StillingerWeber(), -4.33660), (TERSOFF_2, -4.63041)],
+    ids=["StillingerWeber", "Tersoff"],
+)
+def test_silicon(potential, energy):
+    """Energies per atom in LAMMPS' logs of its potential benchmark."""
+    (each,) = evaluate(potential, crystal(5.431, DIAMOND, 2), "particle_energies")
+    np.testing.assert_allclose(each, energy, atol=6e-6)
+
+
+def test_a_silicon_of_two_equal_species_is_silicon():
+    names = ("A", "B", "c", "R", "S")
+    table = {name: np.full(2, float(getattr(TERSOFF_2, name))) for name in names}
+    rest = {
+        k: float(getattr(TERSOFF_2, k))
+        for k in ("lambda1", "lambda2", "lambda3", "beta", "n", "d", "h")
+    }
+    two = Tersoff(**table, **rest, chi=np.ones((2, 2)))
+    plain = evaluate(TERSOFF_2, crystal(5.5, DIAMOND, 2, 0.1), "energy")
+    mixed = evaluate(two, crystal(5.5, DIAMOND, 2, 0.1, species=2), "energy")
+    np.testing.assert_allclose(mixed, plain, rtol=1e-12)
+
+
+class Pairs(AbstractManyBodyPotential):
+    """Half the pair energies around each particle."""
+
+    cutoff = 1.6
+
+    def site_energies(self, near):
+        return near.sum(LennardJones(1.0, 0.9).energy(near.distance)) / 2
+
+
+def test_a_pair_potential_as_a_many_body_one():
+    atoms = moving(crystal(1.5, FCC, 3, 0.05))
+    names = ("particle_energies", "energy", "force", "virial", "heat_flux")
+    pairs = Pairwise(LennardJones(1.0, 0.9), 1.6, truncation="plain")
+    cache = pairs.init(atoms)
+    expected = jax.jit(lambda: [getattr(pairs, q)(CLOCK, atoms, cache) for q in names[:2]])()
+    expected += [pairs(CLOCK, atoms, cache)[0]]
+    expected += [getattr(pairs, q)(CLOCK, atoms, cache) for q in names[3:]]
+    many = ManyBody(Pairs())
+    found = evaluate(Pairs(), atoms, *names[:2], *names[3:])
+    found = [*found[:2], many.force(CLOCK, atoms), *found[2:]]
+    for name, a, b in zip(names, found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-10, err_msg=name)
+
+
+def test_reverse_columns_lead_back():
+    atoms = crystal(1.3, FCC, 3, 0.05)
+    pairs = neighbor_list(atoms, 1.6, with_reverse=True).pairs.resize(64)
+    index, reverse = np.asarray(pairs.index), np.asarray(pairs.reverse)
+    i, k = np.nonzero(index < len(index))
+    assert len(i) > 1000
+    np.testing.assert_array_equal(index[index[i, k], reverse[i, k]], i)
+
+
+class Passing(AbstractManyBodyPotential):
+    """A particle that knows what its neighbors know of theirs."""
+
+    strength: jax.Array = pk.param(0.7)
+    cutoff = 1.6
+    num_passes = 2
+
+    def features(self, near, number):
+        weight = (1.6 - near.distance) ** 3
+        if number == 0:
+            return near.sum(jnp.stack([weight, weight * near.distance], axis=-1))
+        message = weight[:, :, None] * jnp.tanh(near.neighbor_features)
+        return near.features + near.sum(message)
+
+    def site_energies(self, near):
+        seen = jnp.sum(near.neighbor_features, axis=-1) * (1.6 - near.distance) ** 3
+        return self.strength * jnp.sin(near.sum(seen)) + near.features[:, 0]
+
+
+def everything(force, atoms, cache, direction):
+    """What a force says, and what its energies say, of particles that interact across no boundary."""
+    x, v, h = atoms.position, atoms.velocity, 1e-5
+
+    def energies(x):
+        return force.particle_energies(CLOCK, atoms.replace(position=x), cache)
+
+    def by_strain(e):
+        larger = Box(atoms.space.lengths * (1 + e))
+        return force.energy(CLOCK, atoms.replace(position=x * (1 + e), space=larger), cache)
+
+    along = jax.lax.map(lambda s: jnp.sum(energies(x + s * direction)), jnp.array([-h, h]))
+    by_size = jax.lax.map(by_strain, jnp.array([-h, h]))
+    found, _ = force(CLOCK, atoms, cache)
+    virial = force.virial(CLOCK, atoms, cache)
+    says = {
+        "momentum": (jnp.sum(found, axis=0), jnp.zeros(3)),
+        "strain": (virial, force._virial_by_strain(CLOCK, atoms, cache)),
+        "work": (jnp.sum(found * direction), (along[0] - along[1]) / (2 * h)),
+        "dE/dV": (jnp.trace(virial), (by_size[0] - by_size[1]) / (2 * h)),
+    }
+    if not force.potential.num_passes:
+        _, rates = jax.jvp(energies, (x,), (v,))
+        power = jnp.sum(found * v, axis=1) + rates
+        says["heat"] = force.heat_flux(CLOCK, atoms, cache), jnp.sum(x * power[:, None], axis=0)
+    return says
+
+
+@pytest.mark.parametrize(
+    ("potential", "spacing", "basis"),
+    [
+        (Cohesion(), 1.3, FCC),
+        (alloy(), 1.3, FCC),
+        (Passing(), 1.3, FCC),
+        pytest.param(StillingerWeber(), 5.4, DIAMOND, marks=pytest.mark.slow),
+        pytest.param(TERSOFF_2, 5.4, DIAMOND, marks=pytest.mark.slow),
+    ],
+    ids=["own", "EmbeddedAtom", "passing", "StillingerWeber", "Tersoff"],
+)
+def test_force_virial_and_heat_flux_are_derivatives(potential, spacing, basis):
+    atoms = moving(crystal(spacing, basis, 2, 0.05 * spacing, species=2))
+    # In a larger box: a cluster with surfaces, so that heat flows by absolute positions.
+    atoms = atoms.replace(space=Box([5 * spacing] * 3), position=atoms.position + spacing)
+    force = ManyBody(potential)
+    direction = jnp.asarray(np.random.default_rng(1).normal(size=atoms.position.shape))
+    says = jax.jit(everything)(force, atoms, force.init(atoms), direction)
+    for name, (found, expected) in says.items():
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=2e-8, err_msg=name)
+    if potential.num_passes:
+        with pytest.raises(pk.errors.NoVirialError, match="passes features on"):
+            force.heat_flux(CLOCK, atoms)
+
+
+def test_blocks_do_not_change_the_sum(monkeypatch):
+    """Many small blocks, the last of which overlaps the one before: energies and second derivatives."""
+    atoms, force = crystal(1.3, FCC, 3, 0.05), ManyBody(Cohesion())
+    cache = force.init(atoms)
+
+    def response():
+        def value(x):
+            moved = atoms.replace(position=x)
+            return jnp.sum(force(CLOCK, moved, cache)[0] ** 2)
+
+        return jax.jit(jax.value_and_grad(value))(atoms.position)
+
+    whole = response()
+    for name in ("PAIRS_PER_BLOCK", "PAIRS_PER_LARGE_BLOCK"):
+        monkeypatch.setattr(f"physkit.particles.forces.many_body._many_body.{name}", 20_000)
+    for found, expected in zip(response(), whole):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+
+
+def hot_silicon():
+    silicon = crystal(5.431, DIAMOND, 2, 0.05).replace(mass=jnp.full(64, 28.0))
+    return pk.maxwell_boltzmann(1, silicon, 0.3)
+
+
+def is_list(x):
+    return isinstance(x, NeighborList)
+
+
+def test_energy_is_conserved_while_the_list_is_rebuilt():
+    """Hot silicon: lists are rebuilt, and the error of the energy falls with dt²."""
+    silicon = hot_silicon()
+
+    @jax.jit
+    def drift(dt):
+        simulation = pk.Simulation(
+            pk.VelocityVerlet(ManyBody(StillingerWeber(), skin=0.3, capacity=32)),
+            dt,
+            pk.Every(1, energy=pk.TotalEnergy()),
+        )
+        result = pk.simulate(simulation, silicon, 120)
+        energy = result["energy"]
+        lists = [x for x in jax.tree.leaves(result.carry.aux, is_leaf=is_list) if is_list(x)]
+        return jnp.max(jnp.abs(energy - energy[0])), lists[0].num_rebuilds
+
+    (coarse, rebuilds), (fine, _) = drift(0.4), drift(0.2)
+    assert rebuilds > 2
+    assert 3.0 < coarse / fine < 5.0
+
+
+def test_gradient_of_a_trajectory_by_parameters():
+    silicon = hot_silicon()
+
+    @jax.jit
+    @jax.value_and_grad
+    def end(three_body):
+        # The cutoff does not depend on what is traced, so that it is known in a trace, too.
+        force = ManyBody(StillingerWeber(three_body=three_body), capacity=32)
+        result = pk.simulate(pk.Simulation(pk.VelocityVerlet(force), 0.2), silicon, 3)
+        return jnp.sum(result.state.position**2)
+
+    slope = (end(21.0 + 1e-4)[0] - end(21.0 - 1e-4)[0]) / 2e-4
+    np.testing.assert_allclose(end(21.0)[1], slope, rtol=1e-6)
+    with pytest.raises(ParameterError, match="traced parameter: give cutoff"):
+        jax.jit(lambda s: ManyBody(StillingerWeber(sigma=s)).cutoff)(2.0)
+
+
+def write_setfl(path, cut=None):
+    r, rho = np.linspace(0, 2.0, 60), np.linspace(0, 4.0, 50)
+    blocks = [-np.sqrt(rho + 0.1), np.exp(-r) * (2 - r) ** 3]
+    text = f"made up\n\n\n1 Xx\n50 {rho[1]:.17g} 60 {r[1]:.17g} 1.6\n1 2.0 3.0 fcc\n"
+    words = [f"{x:.17g}" for x in np.concatenate([*blocks, (2 - r) ** 3])]
+    path.write_text(text + "\n".join(words[:cut]) + "\n")
+    return EmbeddedAtom(
+        [blocks[0]], [blocks[1]], ((2 - r) ** 3)[None, None], density_spacing=rho[1],
+        distance_spacing=r[1], cutoff=1.6, elements=("Xx",),
+    )  # fmt: skip
+
+
+def test_setfl_files(tmp_path):
+    expected = write_setfl(tmp_path / "xx.eam.alloy")
+    found, atoms = read_setfl(tmp_path / "xx.eam.alloy"), crystal(1.3, FCC, 3, 0.05)
+    assert found.elements == ("Xx",)
+    energies = [ManyBody(p).energy(CLOCK, atoms) for p in (found, expected)]
+    assert energies[0] == energies[1]
+    write_setfl(tmp_path / "cut.eam.alloy", cut=100)
+    with pytest.raises(DamagedFileError, match=r"cut\.eam\.alloy.*cut short"):
+        read_setfl(tmp_path / "cut.eam.alloy")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(DamagedFileError, match="no setfl file"):
+        read_setfl(tmp_path / "text")
+
+
+def test_bad_input_is_named():
+    atoms = crystal(1.3, FCC, 3)
+    with pytest.raises(ParameterError, match="species"):
+        ManyBody(alloy()).energy(CLOCK, atoms)
+    with pytest.raises(CutoffError, match="image limit"):
+        ManyBody(Cohesion(), 5.0).energy(CLOCK, atoms)
+    with pytest.raises(ShapeError, match=r"\[s s\]"):
+        Tersoff(chi=[1.0, 2.0])
+    with pytest.raises(pk.errors.NotReversible, match="NestedCheckpoint"):
+        ManyBody(Cohesion()).require_reversible(atoms)
+    # A cutoff that grows with a fitted parameter must not lose neighbors in silence.
+    grown = ManyBody(StillingerWeber(sigma=2.3), cutoff=3.8)
+    assert np.isnan(grown.energy(CLOCK, crystal(5.431, DIAMOND, 3)))
