@@ -84,6 +84,7 @@ from .particles.forces import (
     BondedEnergy as BondedEnergy,
     Coulomb as Coulomb,
     DirectGravity as DirectGravity,
+    Ewald as Ewald,
     ExternalEnergy as ExternalEnergy,
     ExternalForce as ExternalForce,
     HarmonicAngles as HarmonicAngles,
@@ -104,6 +105,7 @@ from .fields import (
 from .coupling import (
     Drag as Drag,
     ParticleMesh as ParticleMesh,
+    ParticleMeshEwald as ParticleMeshEwald,
     deposit as deposit,
     interpolate as interpolate,
 )

@@ -20,12 +20,12 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "particles.forces": (
         "AbstractExternalForce", "AbstractForce", "AbstractManyBodyPotential", "AbstractPairPotential",
         "BondedEnergy", "Coulomb",
-        "DirectGravity", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",
+        "DirectGravity", "Ewald", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",
         "HarmonicTrap", "LennardJones", "ManyBody", "Pairwise", "PeriodicTorsions", "UniformAcceleration",
         "UniformField",
     ),
     "fields": ("AbstractEquation", "Field", "stack"),
-    "coupling": ("Drag", "ParticleMesh", "deposit", "interpolate"),
+    "coupling": ("Drag", "ParticleMesh", "ParticleMeshEwald", "deposit", "interpolate"),
     "integrators": (
         "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
         "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "NoseHooverChain", "RK4",
@@ -152,13 +152,13 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "particles.forces": (
                 "AbstractAngles", "AbstractBonded", "AbstractBonds", "AbstractExternalForce", "AbstractForce",
                 "AbstractTorsions", "BondedEnergy", "CosineAngles", "CosineSquaredAngles", "DirectGravity",
-                "ExternalEnergy", "ExternalForce", "FENEBonds", "Forces", "HarmonicAngles", "HarmonicBonds",
-                "HarmonicTorsions", "HarmonicTrap", "ManyBody", "Modulated", "MorseBonds", "Pairwise",
-                "PeriodicTorsions",
+                "Ewald", "ExternalEnergy", "ExternalForce", "FENEBonds", "Forces", "HarmonicAngles",
+                "HarmonicBonds", "HarmonicTorsions", "HarmonicTrap", "ManyBody", "Modulated", "MorseBonds",
+                "Pairwise", "PeriodicTorsions",
                 "RyckaertBellemansTorsions", "SpecialPairs", "TorsionMaps", "UniformAcceleration",
                 "UniformField", "urey_bradley",
             ),
-            "coupling": ("Comoving", "ParticleMesh"),
+            "coupling": ("Comoving", "ParticleMesh", "ParticleMeshEwald"),
         },
     ),
     "guards": (
@@ -167,7 +167,11 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "kernels": (
         "How particles and meshes share: the weights of interpolation and deposition.",
-        {"coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "TSC")},
+        {
+            "coupling": (
+                "AbstractKernel", "CIC", "Nearest", "PCS", "QuarticSpline", "QuinticSpline", "TSC",
+            ),
+        },
     ),
     "limiters": (
         "Slope limiters of MUSCL.",
@@ -210,9 +214,10 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Pair potentials, and rules that mix their parameters.",
         {
             "particles.forces": (
-                "AbstractManyBodyPotential", "AbstractPairPotential", "Buckingham", "Coulomb", "EmbeddedAtom",
-                "LennardJones", "Morse", "NeuralPair", "Neighborhoods", "SoftSphere", "StillingerWeber",
-                "Tersoff", "WCA", "Yukawa", "geometric", "lorentz_berthelot", "read_setfl",
+                "AbstractManyBodyPotential", "AbstractPairPotential", "Buckingham", "Coulomb",
+                "DampedCoulomb", "EmbeddedAtom", "LennardJones", "Morse", "NeuralPair", "Neighborhoods",
+                "ReactionField", "SmearedCoulomb", "SoftSphere", "StillingerWeber", "Tersoff",
+                "WCA", "Yukawa", "geometric", "lorentz_berthelot", "read_setfl",
             ),
         },
     ),

@@ -20,6 +20,7 @@ _FCC = "pk.lattice.face_centered_cubic(cells, spacing=…)"
 _MAXWELL = "pk.maxwell_boltzmann(key, particles, temperature=…)"
 _LJ = "pk.Pairwise(pk.LennardJones(epsilon=…, sigma=…), cutoff=…)"
 _PAIR = "pk.Pairwise(potential, cutoff=…), which keeps a neighbor list"
+_EWALD = "pk.ParticleMeshEwald(cutoff, tolerance=…)"
 _GRAVITY = (
     "pk.DirectGravity(…), pk.ParticleMesh(grid, pk.mesh.Gravity()), or pk.UniformAcceleration([…])"
 )
@@ -93,10 +94,13 @@ SYNONYMS: dict[str, str] = {
     # forces
     "LJ": _LJ, "lj_cut": _LJ, "lennard_jones_neighbor_list": _LJ, "PairPotential": _PAIR, "Pair": _PAIR,
     "NeighborList": _PAIR, "CustomNonbondedForce": f"{_PAIR}, with a pk.AbstractPairPotential of your own",
-    "NonbondedForce": "pk.Pairwise(pk.LennardJones(), cutoff=…) + pk.Pairwise(pk.Coulomb(), cutoff=…)",
+    "NonbondedForce": f"{_LJ} + {_EWALD}",
     "SoftSphereForce": "pk.potentials.SoftSphere()", "Screened": "pk.potentials.Yukawa()",
     "DebyeHueckel": "pk.potentials.Yukawa()",
-    "CoulombForce": "pk.Pairwise(pk.Coulomb(), cutoff=…); in a periodic plasma pk.ParticleMesh(grid)",
+    "CoulombForce": f"{_EWALD}; cheaper pk.potentials.DampedCoulomb; in a plasma pk.ParticleMesh(grid)",
+    "EwaldSum": "pk.Ewald(cutoff, tolerance=…)", "PME": _EWALD, "SPME": _EWALD, "PPPM": _EWALD,
+    "kspace_style": _EWALD,
+    "DSF": "pk.Pairwise(pk.potentials.DampedCoulomb(damping), cutoff=…)",
     "NBody": "pk.DirectGravity(…)", "NewtonianGravity": _GRAVITY, "Gravitation": _GRAVITY,
     "Bond": _BONDS, "Bonds": _BONDS, "Angle": "pk.HarmonicAngles(triples, stiffness, angle)",
     "Angles": "pk.HarmonicAngles(triples, stiffness, angle)",
@@ -166,7 +170,6 @@ SYNONYMS: dict[str, str] = {
 _BAROSTAT = (
     "constant pressure: the box does not move; pk.BAOAB keeps the temperature at constant volume"
 )
-_EWALD = "Ewald sums: pk.ParticleMesh(grid) is for smooth charges, pk.Coulomb has a cutoff"
 _CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
 _MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
@@ -179,7 +182,6 @@ _UNITS = "units: numbers are in any consistent system; temperatures are energies
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
     "NPT": _BAROSTAT, "MonteCarloBarostat": _BAROSTAT, "Barostat": _BAROSTAT, "nph": _BAROSTAT,
-    "ParrinelloRahman": _BAROSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "EAM": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
     "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,

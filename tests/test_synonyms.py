@@ -78,7 +78,7 @@ def test_there_are_a_hundred_and_none_hides_a_name():
         ("Periodic", r"pk\.Box"),
         ("odeint", r"pk\.RK4"),
         ("LJ", r"pk\.LennardJones"),
-        ("Ewald", "does not have Ewald"),
+        ("PPPM", r"pk\.ParticleMeshEwald"),
         ("NoseHoover", r"pk\.NoseHooverChain"),
         ("LeapFrog", r"did you mean 'Leapfrog'"),
         ("Laplacian", r"operators\.laplacian"),

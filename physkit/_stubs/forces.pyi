@@ -11,6 +11,7 @@ from physkit.particles.forces import (
     CosineAngles as CosineAngles,
     CosineSquaredAngles as CosineSquaredAngles,
     DirectGravity as DirectGravity,
+    Ewald as Ewald,
     ExternalEnergy as ExternalEnergy,
     ExternalForce as ExternalForce,
     FENEBonds as FENEBonds,
@@ -34,4 +35,5 @@ from physkit.particles.forces import (
 from physkit.coupling import (
     Comoving as Comoving,
     ParticleMesh as ParticleMesh,
+    ParticleMeshEwald as ParticleMeshEwald,
 )

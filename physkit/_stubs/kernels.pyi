@@ -5,5 +5,7 @@ from physkit.coupling import (
     CIC as CIC,
     Nearest as Nearest,
     PCS as PCS,
+    QuarticSpline as QuarticSpline,
+    QuinticSpline as QuinticSpline,
     TSC as TSC,
 )

@@ -47,6 +47,7 @@ class Fault(enum.IntFlag):
     FORCE_RANGE = 131072
     UNRESOLVED = 262144
     CONSTRAINT = 524288
+    NET_CHARGE = 1048576
 
 
 # In the order in which errors are raised where several bits are set: causes before what follows from them.
@@ -71,6 +72,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     ),
     Fault.MASS: (ParameterError, "a mass is zero or negative"),
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
+    Fault.NET_CHARGE: (
+        ParameterError,
+        "the charges do not add up to 0, and the energy of a periodic cell with a net charge is infinite; add "
+        "counterions, or a uniform charge that neutralizes the cell: background=True",
+    ),
     Fault.OVERLAP: (
         OverlapError,
         "particles overlap, closer than where the potential and its force are finite (its "

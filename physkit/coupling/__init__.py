@@ -8,6 +8,8 @@ from ._kernels import (
     TSC as TSC,
     AbstractKernel as AbstractKernel,
     Nearest as Nearest,
+    QuarticSpline as QuarticSpline,
+    QuinticSpline as QuinticSpline,
 )
 from ._mesh_interactions import (
     AbstractMeshInteraction as AbstractMeshInteraction,
@@ -15,5 +17,6 @@ from ._mesh_interactions import (
     Gravity as Gravity,
 )
 from ._particle_mesh import ParticleMesh as ParticleMesh
+from ._particle_mesh_ewald import ParticleMeshEwald as ParticleMeshEwald
 from ._passive_tracers import PassiveTracers as PassiveTracers
 from ._transfer import deposit as deposit, interpolate as interpolate

@@ -82,3 +82,36 @@ class PCS(AbstractKernel):
             return (4 - 6 * s**2 + 3 * s**3) / 6
 
         return g**3 / 6, inner(f), inner(g), f**3 / 6
+
+
+class QuarticSpline(AbstractKernel):
+    """B-spline of order 5: five points an axis, three continuous derivatives.
+
+    **Reference:** Essmann et al., J. Chem. Phys. 103, 8577 (1995), eq. 4.1.
+    """
+
+    order: ClassVar[int] = 5
+
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
+        return _raise_order(PCS().weights(f), f)
+
+
+class QuinticSpline(AbstractKernel):
+    """B-spline of order 6: six points an axis, four continuous derivatives.
+
+    **Reference:** Essmann et al., J. Chem. Phys. 103, 8577 (1995), eq. 4.1.
+    """
+
+    order: ClassVar[int] = 6
+
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
+        return _raise_order(QuarticSpline().weights(f), f)
+
+
+def _raise_order(
+    weights: tuple[Float[Array, " n"], ...], f: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], ...]:
+    """The weights of the next order: M_{p+1}(u) = (u M_p(u) + (p + 1 − u) M_p(u − 1)) / p."""
+    p = len(weights)
+    inner = [((f + (p - j)) * weights[j - 1] + ((1 + j) - f) * weights[j]) / p for j in range(1, p)]
+    return (1 - f) * weights[0] / p, *inner, f * weights[-1] / p

@@ -61,14 +61,15 @@ def _nodes(tree: PyTree, is_other: Callable[[Any], bool]) -> Iterable[tuple[str,
 def check_no_numbers_in_static(tree: PyTree, what: str, ignore: Sequence[str] = ()) -> None:
     """No static field of a term holds a float: physics there would have no derivative.
 
-    Cutoff and skin may be static: they decide which pairs a program is made for.
+    Cutoff, skin, tolerance and the height of a slab's vacuum may be static: they decide which pairs and waves
+    a program is made for.
     """
     for module in modules(tree):
         if not isinstance(module, AbstractTerm) and not hasattr(module, "force_over_distance"):
             continue
         for field in dataclasses.fields(module):
             value = getattr(module, field.name, None)
-            if field.name in ("cutoff", "skin", *ignore):
+            if field.name in ("cutoff", "skin", "tolerance", "slab", *ignore):
                 continue
             if field.metadata.get("static", False) and isinstance(value, float):
                 raise AssertionError(

@@ -17,7 +17,9 @@ from physkit.particles.forces import (
     CosineAngles,
     CosineSquaredAngles,
     Coulomb,
+    DampedCoulomb,
     DirectGravity,
+    Ewald,
     ExternalEnergy,
     ExternalForce,
     FENEBonds,
@@ -34,6 +36,7 @@ from physkit.particles.forces import (
     Pairwise,
     PeriodicTorsions,
     RyckaertBellemansTorsions,
+    SmearedCoulomb,
     SoftSphere,
     SpecialPairs,
     Tersoff,
@@ -61,6 +64,8 @@ POTENTIALS = [
     lambda: SoftSphere(),
     lambda: Coulomb(),
     lambda: NeuralPair(make_network()),
+    lambda: DampedCoulomb(0.8),
+    lambda: SmearedCoulomb(0.8),
 ]
 
 FORCES = [
@@ -79,6 +84,7 @@ FORCES = [
     lambda: SpecialPairs(RING, Coulomb(), np.arange(1.0, 9.0)),
     lambda: ManyBody(Tersoff(R=1.2, S=1.5, beta=0.3), 1.5, 0.2),
     lambda: DirectGravity(1.2, 0.1),
+    lambda: Ewald(1.4, 1e-2, exclude=RING, background=True, waves=2, skin=0.2),
     lambda: HarmonicTrap(),
     lambda: UniformAcceleration([0.0, 0.0, 1.0]),
     lambda: UniformField([0.0, 0.0, 1.0]),

@@ -66,7 +66,9 @@ from physkit.particles.forces import (
     CosineAngles,
     CosineSquaredAngles,
     Coulomb,
+    DampedCoulomb,
     DirectGravity,
+    Ewald,
     ExternalEnergy,
     ExternalForce,
     FENEBonds,
@@ -82,7 +84,9 @@ from physkit.particles.forces import (
     NeuralPair,
     Pairwise,
     PeriodicTorsions,
+    ReactionField,
     RyckaertBellemansTorsions,
+    SmearedCoulomb,
     SoftSphere,
     SpecialPairs,
     StillingerWeber,
@@ -121,6 +125,9 @@ POTENTIALS = {
     SoftSphere: [lambda: SoftSphere(1.0, 0.9, 9.0)],
     Coulomb: [lambda: Coulomb(1.4), lambda: Coulomb(1.4, 0.8)],
     NeuralPair: [lambda: NeuralPair(network())],
+    DampedCoulomb: [lambda: DampedCoulomb(0.8, 1.4)],
+    SmearedCoulomb: [lambda: SmearedCoulomb(0.8, 1.4)],
+    ReactionField: [lambda: ReactionField(2.5, 7.0, 1.4)],
 }
 
 
@@ -195,6 +202,20 @@ FORCES = {
     ],
     SpecialPairs: [
         (lambda: SpecialPairs([[0, 1], [2, 1]], Coulomb(1.2, 3.0), 0.5), lambda: lattice(n=9), {})
+    ],
+    Ewald: [
+        (
+            lambda: Ewald(
+                1.4,
+                1e-2,
+                coulomb_constant=1.3,
+                exclude=[[0, 1], [2, 1]],
+                background=True,
+                waves=3.2,
+            ),
+            lambda: lattice(tilted()),
+            {},
+        )
     ],
     BondedEnergy: [(lambda: BondedEnergy([[0, 1, 2]], _three_body, {"k": 1.2}), five_bodies, {})],
     UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), irregular_particles, {})],

@@ -38,6 +38,13 @@ from .bonded._torsions import (
     PeriodicTorsions as PeriodicTorsions,
     RyckaertBellemansTorsions as RyckaertBellemansTorsions,
 )
+from .bonded._tuples import Tuples as Tuples
+from .electrostatics._ewald import Ewald as Ewald
+from .electrostatics._ewald_sum import (
+    AbstractEwaldSum as AbstractEwaldSum,
+    EwaldCache as EwaldCache,
+)
+from .electrostatics._lattice_energy import Modes as Modes
 from .many_body._embedded_atom import EmbeddedAtom as EmbeddedAtom, read_setfl as read_setfl
 from .many_body._many_body import ManyBody as ManyBody
 from .many_body._neighborhoods import Neighborhoods as Neighborhoods
@@ -63,9 +70,12 @@ from .potentials import (
     AbstractPairPotential as AbstractPairPotential,
     Buckingham as Buckingham,
     Coulomb as Coulomb,
+    DampedCoulomb as DampedCoulomb,
     LennardJones as LennardJones,
     Morse as Morse,
     NeuralPair as NeuralPair,
+    ReactionField as ReactionField,
+    SmearedCoulomb as SmearedCoulomb,
     SoftSphere as SoftSphere,
     Yukawa as Yukawa,
     geometric as geometric,

@@ -3,10 +3,20 @@
 from ._case import Case
 from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _waves
 from .inference import _ensembles, _fits, _inverse_problems
-from .particles import _cosmology, _gravity, _liquids, _orders, _plasma, _reversal, _thermostats
+from .particles import (
+    _cosmology,
+    _electrostatics,
+    _gravity,
+    _liquids,
+    _orders,
+    _plasma,
+    _reversal,
+    _thermostats,
+)
 
 _GROUPS = (
     _liquids,
+    _electrostatics,
     _gravity,
     _thermostats,
     _ensembles,

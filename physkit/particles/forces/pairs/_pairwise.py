@@ -146,6 +146,7 @@ class Pairwise(AbstractListedForce):
         )
         self.component, self.plan = component, None
         check_truncation(truncation, cutoff)
+        potential.require_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):
             raise ParameterError(
                 'tail=True adds what a plain cutoff leaves out: it needs truncation="plain" and a '
@@ -299,7 +300,7 @@ class Pairwise(AbstractListedForce):
         density = n / particles.space.volume
         fractions = None
         if species is not None and self.potential.species is not None:
-            kinds = jnp.arange(self.potential.species)
+            kinds = jnp.arange(self.potential.species, dtype=species.dtype)
             counts = particles.sum(species[:, None] == kinds[None])
             fractions = counts.astype(density.dtype) / n
         return getattr(self.truncated_potential(density.dtype), which)(density, n, d, fractions)

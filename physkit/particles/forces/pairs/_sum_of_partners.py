@@ -1,12 +1,12 @@
 """Sums over the partners of each particle, of several terms in one pass."""
 
-from functools import cache
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import PyTree
+from physkit.core import PyTree, linear_call
 
 
 def sum_of_partners(terms: PyTree) -> PyTree:
@@ -20,33 +20,34 @@ def sum_of_partners(terms: PyTree) -> PyTree:
     for place, leaf in enumerate(leaves):
         alike.setdefault((leaf.shape, leaf.dtype), []).append(place)
     sums = list(leaves)
-    for places in alike.values():
-        for place, total in zip(places, _sum_at_once(1)(*(leaves[p] for p in places)), strict=True):
+    for (shape, _), places in alike.items():
+        some = tuple(leaves[p] for p in places)
+        # JAX has derivatives of a reduction of one operand only.
+        totals = linear_call(_Sum(), _Spread(shape[1]), (), some)
+        for place, total in zip(places, totals, strict=True):
             sums[place] = total
     return jax.tree.unflatten(structure, sums)
 
 
-@cache
-def _sum_at_once(axis: int):
-    """The function that sums arrays of one shape and dtype over `axis`."""
-
-    @jax.custom_batching.custom_vmap
-    def sums(*terms: Array) -> tuple[Array, ...]:
+@dataclass(frozen=True)
+class _Sum:
+    def __call__(self, _: tuple, terms: tuple[Array, ...]) -> tuple[Array, ...]:
         if len(terms) == 1:
-            return (jnp.sum(terms[0], axis=axis),)
+            return (jnp.sum(terms[0], axis=1),)
         zeros = tuple(jnp.zeros((), t.dtype) for t in terms)
-        return tuple(jax.lax.reduce(terms, zeros, _add, (axis,)))
+        return tuple(jax.lax.reduce(terms, zeros, _add, (1,)))
 
-    @sums.def_vmap
-    def _(size: int, is_batched: list[bool], *terms: Array):
-        # JAX can batch a reduction only where all of its operands have the axis.
-        terms = tuple(
-            t if b else jnp.broadcast_to(t, (size, *t.shape))
-            for t, b in zip(terms, is_batched, strict=True)
+
+@dataclass(frozen=True)
+class _Spread:
+    """The transpose: what belongs to a particle's sum belongs to each of its terms."""
+
+    count: int
+
+    def __call__(self, _: tuple, totals: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(
+            jnp.broadcast_to(x[:, None], (x.shape[0], self.count, *x.shape[1:])) for x in totals
         )
-        return _sum_at_once(axis + 1)(*terms), (True,) * len(terms)
-
-    return sums
 
 
 def _add(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:

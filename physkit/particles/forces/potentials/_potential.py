@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from physkit.core import (
@@ -64,6 +65,10 @@ class AbstractPairPotential(Module):
         """
         del unit
         return None
+
+    def require_truncation(self, kind: str, cutoff: ArrayLike | None) -> None:
+        """**Errors:** `ParameterError` where this potential has no such truncation; by default it has all."""
+        del kind, cutoff
 
     @property
     def species(self) -> int | None:

@@ -1,0 +1,1 @@
+"""Charges in periodic cells."""

@@ -1,0 +1,209 @@
+"""Ewald sums: lattices, errors, exclusions, net charges, slabs, units."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Clock, Fault, StepCount, cast_floats
+from physkit.particles.forces import Ewald, SpecialPairs
+
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
+TILTED = [[5.0, 0.0, 0.0], [1.0, 5.0, 0.0], [-1.0, 0.7, 5.0]]
+
+
+def charges(space=None, n=40):
+    """`n` charges at random places, neutral together."""
+    rng = np.random.default_rng(0)
+    x, q = rng.uniform(0, 5, (n, 3)), rng.normal(size=n)
+    return pk.Particles(x, charge=q - np.mean(q), space=space or pk.Box([5.0] * 3))
+
+
+def evaluate(force, state):
+    """Force, energy, virial by one program."""
+    force = force.for_start(state)
+
+    @jax.jit
+    def values(force, state):
+        cache = force.init(state)
+        return (
+            force(CLOCK, state, cache)[0],
+            force.energy(CLOCK, state, cache),
+            force.virial(CLOCK, state, cache),
+        )
+
+    return tuple(np.asarray(x) for x in values(force, state))
+
+
+@pytest.mark.parametrize("space", [pk.Box([5.0] * 3), pk.Triclinic(TILTED)], ids=["box", "tilted"])
+def test_the_error_is_below_the_tolerance(space):
+    state = charges(space)
+    exact, energy, virial = evaluate(Ewald(1.6, 1e-12), state)
+    unit = float(np.mean(np.asarray(state.charge) ** 2) * (40 / 125) ** (2 / 3))
+    np.testing.assert_allclose(np.sum(exact, axis=0), 0, atol=1e-12 * np.max(np.abs(exact)))
+    # A sum of powers −1 of lengths: Euler's theorem.
+    np.testing.assert_allclose(np.trace(virial), energy, rtol=1e-10)
+    for cutoff, tolerance in ((2.3, 1e-5), (1.8, 1e-3)):
+        force, found, _ = evaluate(Ewald(cutoff, tolerance), state)
+        error = np.sqrt(np.mean(np.sum((force - exact) ** 2, axis=1))) / unit
+        assert tolerance / 30 < error < tolerance
+        assert abs(found / energy - 1) < 10 * tolerance
+
+
+def test_excluded_pairs_keep_their_other_images():
+    """Two opposite charges that do not see each other still see all images of both."""
+    state = pk.Particles(
+        [[0.1, 0.2, 0.3], [1.0, 0.1, -0.2]], charge=[1.0, -1.0], space=pk.Box([5.0] * 3)
+    )
+    r = float(np.linalg.norm([0.9, -0.1, -0.5]))
+    _, bonded, virial = evaluate(Ewald(2.3, 1e-10, exclude=[[0, 1]]), state)
+    _, free, _ = evaluate(Ewald(2.3, 1e-10), state)
+    assert bonded == pytest.approx(free + 1 / r, abs=1e-9)
+    np.testing.assert_allclose(np.trace(virial), bonded, atol=1e-8)
+    # A pair that interacts by half: excluded, and added again.
+    half = Ewald(2.3, 1e-10, exclude=[[0, 1]]) + SpecialPairs([[0, 1]], pk.Coulomb(), 0.5)
+    total = sum(float(evaluate(term, state)[1]) for term in half.terms)
+    assert total == pytest.approx(free + 0.5 / r, abs=1e-9)
+
+
+def test_a_net_charge_is_named_or_neutralized():
+    state = charges()
+    state = state.replace(charge=jnp.asarray(state.charge) + 0.1)
+    with pytest.raises(pk.errors.ParameterError, match="charges add up to 4"):
+        Ewald(2.3).init(state)
+    # Charges that a trace hides.
+    init = jax.jit(lambda state: Ewald(2.3, waves=3).init(state).faults.bits)
+    assert Fault(int(init(state))) == Fault.NET_CHARGE
+    assert Fault(int(init(charges()))) == Fault(0)
+    # One charge in its own background: the energy of a simple cubic Wigner lattice.
+    one = pk.Particles([[0.3, 0.1, 0.2]], charge=2.0, space=pk.Box([3.0] * 3))
+    _, energy, _ = evaluate(Ewald(1.4, 1e-12, background=True), one)
+    assert energy == pytest.approx(-2.837297479480619 * 2**2 / (2 * 3.0), rel=1e-10)
+
+
+def test_a_slab_has_no_images_along_its_open_axis():
+    """Slabs three heights apart against slabs twelve heights apart."""
+    rng = np.random.default_rng(1)
+    x, q = rng.uniform(0.2, 1.8, (6, 3)), np.array([1.0, -1.0, 1.0, -1.0, 0.7, -0.4])
+    x[:3, 2] += 1.0
+    state = pk.Particles(x, charge=q, space=pk.Box([2.0, 2.0, 3.0], (True, True, False)))
+    # With a net charge, and without.
+    force, _, _ = evaluate(Ewald(0.99, 1e-8, slab=3.0, background=True), state)
+    far, _, _ = evaluate(Ewald(0.99, 1e-8, slab=12.0, background=True), state)
+    np.testing.assert_allclose(force, far, atol=2e-6 * np.max(np.abs(far)))
+    neutral = state.replace(charge=jnp.asarray(q - np.mean(q)))
+    force, energy, virial = evaluate(Ewald(0.99, 1e-8, slab=3.0), neutral)
+    far, of_far, virial_far = evaluate(Ewald(0.99, 1e-8, slab=12.0), neutral)
+    np.testing.assert_allclose(force, far, atol=2e-6 * np.max(np.abs(far)))
+    np.testing.assert_allclose(virial, virial_far, atol=2e-6 * np.max(np.abs(virial_far)))
+    assert energy == pytest.approx(of_far, rel=1e-6)
+
+
+def test_derivatives_by_charges_and_box():
+    """The potential of each charge, and the pressure: Σ q φ = 2 U = 2 tr W."""
+    state = charges(pk.Triclinic(TILTED), 12)
+    force = Ewald(2.2, 1e-9).for_start(state)
+
+    @jax.jit
+    def slopes(charge, vectors):
+        scaled = jnp.matmul(state.position, jnp.linalg.inv(state.space.vectors))
+
+        def energy(charge, vectors):
+            space = pk.Triclinic(vectors)
+            space = jax.tree.unflatten(jax.tree.structure(state.space), jax.tree.leaves(space))
+            moved = state.replace(position=scaled @ vectors, charge=charge, space=space)
+            return force.energy(CLOCK, moved)
+
+        return energy(charge, vectors), jax.grad(energy, (0, 1))(charge, vectors)
+
+    energy, (potential, stress) = slopes(state.charge, state.space.vectors)
+    np.testing.assert_allclose(potential @ state.charge, 2 * energy, rtol=1e-8)
+    np.testing.assert_allclose(jnp.sum(stress * state.space.vectors), -energy, rtol=1e-7)
+
+
+def test_si_units_in_single_precision():
+    state = charges()
+    k, e, angstrom = 8.9875517923e9, 1.602176634e-19, 1e-10
+    force, energy, _ = evaluate(Ewald(2.3, 1e-5), state)
+    small = pk.Particles(
+        angstrom * state.position, charge=e * state.charge, space=pk.Box([5.0 * angstrom] * 3)
+    )
+    in_si = Ewald(2.3 * angstrom, 1e-5, coulomb_constant=k)
+    found, in_joule, _ = evaluate(*cast_floats((in_si, small), jnp.float32))
+    unit = k * e**2 / angstrom
+    assert in_joule / unit == pytest.approx(energy, rel=1e-5)
+    np.testing.assert_allclose(found / (unit / angstrom), force, atol=1e-5 * np.max(np.abs(force)))
+
+
+def test_many_charges_go_block_by_block():
+    """The blocks of a sum over many charges against one block."""
+    from physkit.particles.forces.electrostatics import _wave_sums
+
+    rng = np.random.default_rng(0)
+    x, q = jnp.asarray(rng.random((70, 3))), jnp.asarray(rng.normal(size=70))
+    w = jnp.asarray(rng.normal(size=(2, 5, 7, 2)))
+    counts = (2, 3, 1)
+    turns = np.einsum("pqrk,nk->npqr", _modes(counts), np.asarray(x))
+    expected = np.einsum("n,npqr->pqr", np.asarray(q), np.exp(2j * np.pi * turns))
+
+    def both(x):
+        factors = _wave_sums.structure_factors(x, q, counts)
+        return factors, _wave_sums.slopes_by_fraction(w, x, q, counts)
+
+    factors, slopes = map(np.asarray, both(x))
+    np.testing.assert_allclose(factors[0] + 1j * factors[1], expected, atol=1e-11)
+    gradient = jax.grad(lambda x: jnp.sum(w * _wave_sums.structure_factors(x, q, counts)))
+    np.testing.assert_allclose(slopes, gradient(x), atol=1e-10)
+    whole, _wave_sums._BLOCK = _wave_sums._BLOCK, 70 * 16
+    try:
+        parts = both(x)
+    finally:
+        _wave_sums._BLOCK = whole
+    for one, other in zip((factors, slopes), parts, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-11)
+
+
+def _modes(counts):
+    a, b, c = counts
+    ranges = (range(-a, a + 1), range(-b, b + 1), range(c + 1))
+    return np.array(list(itertools.product(*ranges))).reshape(2 * a + 1, 2 * b + 1, c + 1, 3)
+
+
+def test_wrong_input_is_named():
+    errors, state = pk.errors, charges()
+    with pytest.raises(errors.ParameterError, match="give Particles"):
+        Ewald(2.0).init(state.replace(charge=None))
+    with pytest.raises(errors.CutoffError, match="image limit"):
+        Ewald(2.6).init(state)
+    with pytest.raises(errors.ParameterError, match="slab=3"):
+        Ewald(2.0).init(state.replace(space=pk.Box([5.0] * 3, (True, True, False))))
+    with pytest.raises(errors.ParameterError, match="periodic along"):
+        Ewald(2.0, slab=3.0).init(state)
+    with pytest.raises(errors.ShapeError, match="three dimensions"):
+        Ewald(2.0).init(pk.Particles([[0.0, 0.0]], charge=1.0, space=pk.Box([5.0, 5.0])))
+    with pytest.raises(errors.ParameterError, match="for_start"):
+        jax.jit(lambda state: Ewald(2.0).init(state))(state)
+    with pytest.raises(errors.ParameterError, match="tolerance"):
+        Ewald(2.0, 0.0)
+    with pytest.raises(errors.ParameterError, match="particle 99"):
+        Ewald(2.0, exclude=[[0, 99]]).init(state)
+    with pytest.raises(errors.ParameterError, match="waves"):
+        Ewald(2.0, waves=0)
+
+
+def test_cheap_alternatives_end_at_their_cutoff():
+    """Reaction field, against its formula; and its own cutoff, which Pairwise must have, too."""
+    field = pk.potentials.ReactionField(2.0, 78.3, 1.5)
+    kappa = (78.3 - 1) / (2 * 78.3 + 1) / 2.0**3
+    r = np.array([0.7, 1.3, 2.0])
+    expected = 1.5 * (1 / r + kappa * r**2 - 1 / 2.0 - kappa * 2.0**2)
+    np.testing.assert_allclose(field.energy(jnp.asarray(r)), expected, atol=1e-12)
+    conductor = pk.potentials.ReactionField(2.0)
+    np.testing.assert_allclose(conductor.force_over_distance(jnp.asarray(4.0)), 0, atol=1e-15)
+    pk.Pairwise(field, 2.0, truncation="plain")
+    for cutoff, truncation in ((1.9, "plain"), (2.0, "shifted-force"), (None, "plain")):
+        with pytest.raises(pk.errors.ParameterError, match="ends at its own cutoff"):
+            pk.Pairwise(field, cutoff, truncation=truncation)
