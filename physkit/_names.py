@@ -156,6 +156,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "HarmonicBonds", "HarmonicTorsions", "HarmonicTrap", "ManyBody", "Modulated", "MorseBonds",
                 "Pairwise", "PeriodicTorsions",
                 "RyckaertBellemansTorsions", "SpecialPairs", "TorsionMaps", "UniformAcceleration",
+                "VirtualSites",
                 "UniformField", "urey_bradley",
             ),
             "coupling": ("Comoving", "ParticleMesh", "ParticleMeshEwald"),

@@ -30,6 +30,7 @@ from physkit.particles.forces import (
     TorsionMaps as TorsionMaps,
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
+    VirtualSites as VirtualSites,
     urey_bradley as urey_bradley,
 )
 from physkit.coupling import (

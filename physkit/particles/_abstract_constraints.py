@@ -40,6 +40,10 @@ class AbstractConstraints(AbstractConstraint):
         """The number of degrees of freedom that they bind."""
 
     @abc.abstractmethod
+    def num_centers(self, particles: Particles) -> int:
+        """How many centers move freely: of clusters, and of particles in none."""
+
+    @abc.abstractmethod
     def drift_change(
         self, particles: Particles, dt: Float[Array, ""]
     ) -> tuple[Float[Array, "n d"], "AbstractConstraints"]:

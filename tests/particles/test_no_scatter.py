@@ -43,6 +43,7 @@ from physkit.particles.forces import (
     TorsionMaps,
     UniformAcceleration,
     UniformField,
+    VirtualSites,
     Yukawa,
 )
 
@@ -90,6 +91,14 @@ FORCES = [
     lambda: UniformField([0.0, 0.0, 1.0]),
     lambda: ExternalEnergy(lambda t, p, a: a * jnp.sum(p.position**4), jnp.asarray(1.0)),
     lambda: ExternalForce(lambda t, p: jnp.sin(p.position)),
+    lambda: VirtualSites(
+        HarmonicBonds(RING, 1.0, 0.5),
+        [[0, 1, 2]],
+        [0.3, 0.2],
+        out_of_plane=0.4,
+        charge=1.0,
+        species=0,
+    ),
     lambda: Modulated(HarmonicBonds(RING, 1.0, 0.5), 2.0),
 ]
 

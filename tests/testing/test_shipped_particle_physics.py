@@ -93,6 +93,7 @@ from physkit.particles.forces import (
     TorsionMaps,
     UniformAcceleration,
     UniformField,
+    VirtualSites,
     Yukawa,
 )
 from physkit.testing import check_force, check_integrator, check_potential
@@ -175,6 +176,18 @@ FORCES = {
         (
             lambda: HarmonicAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7),
             lambda: irregular_particles(n=5),
+            {},
+        )
+    ],
+    VirtualSites: [
+        (
+            lambda: VirtualSites(
+                HarmonicBonds([[5, 3], [6, 1]], 2.0, 1.1),
+                [[0, 1, 2], [4, 1, 2]],
+                [0.3, 0.2],
+                out_of_plane=[0.4, 0.2],
+            ),
+            five_bodies,
             {},
         )
     ],

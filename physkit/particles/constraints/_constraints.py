@@ -110,6 +110,10 @@ class Constraints(AbstractConstraints):
     def num_constraints(self) -> int:
         return sum(group.rows.shape[-2] * len(group.bonds) for _, group, _ in self._groups)
 
+    def num_centers(self, particles: Particles) -> int:
+        shapes = [group.tuples.places.shape[-2:] for _, group, _ in self._groups]
+        return particles.num_particles - sum(count * (members - 1) for count, members in shapes)
+
     def attach(self, particles: Particles) -> "Constraints":
         if particles.is_distributed:
             raise ParameterError("give particles their constraints before they are sharded")

@@ -14,6 +14,7 @@ from ._force import (
 )
 from ._listed_force import AbstractListedForce as AbstractListedForce
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
+from ._virtual_sites import VirtualSites as VirtualSites
 from .bonded._angles import (
     AbstractAngles as AbstractAngles,
     CosineAngles as CosineAngles,

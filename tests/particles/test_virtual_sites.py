@@ -1,0 +1,83 @@
+"""Virtual sites: where they are, what their parents feel, and what is refused."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Clock, DeclarationError, ParameterError, ShapeError, StepCount
+from physkit.geometry import Box
+from physkit.particles import Particles, RigidWater, constrain, kinetic_energy, maxwell_boltzmann
+from physkit.particles.forces import Coulomb, LennardJones, Pairwise, VirtualSites
+
+from .test_constraints import HH, OH, errors, water_pairs, water_positions
+
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
+N = 8
+MOLECULES = np.arange(3 * N).reshape(N, 3)
+
+
+def tip4p(**more):
+    """Charges on hydrogens and on a site between them and the oxygen, which has none."""
+    inside = [(3 * i + a, 3 * i + b) for i in range(N) for a, b in ((0, 1), (0, 2), (1, 2))]
+    inside += [(3 * i + a, 3 * N + i) for i in range(N) for a in range(3)]
+    force = Pairwise(Coulomb(2.0), cutoff=3.0, exclude=inside)
+    return VirtualSites(force, MOLECULES, [0.128, 0.128], charge=-1.04, **more)
+
+
+def water():
+    p = Particles(
+        water_positions(2), mass=np.tile([16.0, 1, 1], N), space=Box([6.2] * 3),
+        charge=np.tile([0, 0.52, 0.52], N), constraints=RigidWater(MOLECULES, OH, HH),
+    )  # fmt: skip
+    return maxwell_boltzmann(0, constrain(p), 1.0)
+
+
+def as_particles(force, p):
+    """The same by hand: sites as particles, and the chain rule."""
+    w = np.array([1 - 2 * 0.128, 0.128, 0.128])
+    x = np.asarray(p.position).reshape(N, 3, 3)
+    whole = x[:, :1] + np.asarray(p.space.displacement(jnp.asarray(x), jnp.asarray(x[:, :1])))
+    sites = np.einsum("k,nkd->nd", w, whole) % 6.2
+    charges = np.concatenate([p.charge, np.full(N, -1.04)])
+    both = Particles(np.concatenate([p.position, sites]), space=p.space, charge=charges)
+    f = np.asarray(force.inner.force(CLOCK, both))
+    spread = f[: 3 * N] + (w[None, :, None] * f[3 * N :, None]).reshape(-1, 3)
+    return force.inner.energy(CLOCK, both, force.inner.init(both)), spread
+
+
+def test_charges_on_sites_of_rigid_water():
+    p, force = water(), tip4p()
+    energy, spread = as_particles(force, p)
+    np.testing.assert_allclose(force.energy(CLOCK, p, force.init(p)), energy, rtol=1e-13)
+    np.testing.assert_allclose(force.force(CLOCK, p), spread, atol=1e-12)
+    soft = LennardJones([[0.3, 0.0], [0.0, 0.0]], [[2.4, 1.0], [1.0, 1.0]])
+    q = p.replace(species=jnp.asarray(np.tile([0, 1, 1], N), jnp.int32))
+    total = tip4p(species=1) + Pairwise(soft, cutoff=2.9, exclude=water_pairs(N))
+    observers = pk.Every(20, e=pk.TotalEnergy(), p=pk.Pressure())
+    out = pk.run(pk.Simulation(pk.VelocityVerlet(total), 0.01, observers), q, 200, progress=False)
+    assert np.ptp(out.frames["e"]) < 0.02 * kinetic_energy(p)
+    assert np.isfinite(out.frames["p"]).all()
+    assert errors(out.carry.state, water_pairs(N), np.tile([OH, OH, HH], N))[0] < 1e-12
+
+
+BAD = [
+    (lambda: VirtualSites(Coulomb(), [[0, 1]], [0.5]), DeclarationError, "must be an AbstractForce"),
+    (lambda: VirtualSites(tip4p().inner, [[0, 1]], [0.5, 0.5]), ShapeError, "weights"),
+    (lambda: VirtualSites(tip4p().inner, [[0, 1]], [0.5], out_of_plane=1.0), ShapeError, "plane"),
+    (lambda: VirtualSites(tip4p().inner, [0, 1], [0.5]), ShapeError, "parents"),
+    (
+        lambda: VirtualSites(tip4p().inner, [[0, 99]], [0.5], charge=1.0).force(CLOCK, water()),
+        ParameterError, "particle 99",
+    ),
+    (
+        lambda: VirtualSites(tip4p().inner, [[0, 1]], [0.5]).force(CLOCK, water()),
+        ParameterError, "charge",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "kind", "text"), BAD)
+def test_bad_sites(make, kind, text):
+    with pytest.raises(kind, match=text):
+        make()
