@@ -40,6 +40,7 @@ FIRST = (
     "gpus",
     "neighbor-lists",
     "many-body",
+    "constraints",
     "what-can-go-wrong",
 )
 FOLDERS = {

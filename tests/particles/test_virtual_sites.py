@@ -51,6 +51,11 @@ def test_charges_on_sites_of_rigid_water():
     energy, spread = as_particles(force, p)
     np.testing.assert_allclose(force.energy(CLOCK, p, force.init(p)), energy, rtol=1e-13)
     np.testing.assert_allclose(force.force(CLOCK, p), spread, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_run_of_water_with_sites():
+    p = water()
     soft = LennardJones([[0.3, 0.0], [0.0, 0.0]], [[2.4, 1.0], [1.0, 1.0]])
     q = p.replace(species=jnp.asarray(np.tile([0, 1, 1], N), jnp.int32))
     total = tip4p(species=1) + Pairwise(soft, cutoff=2.9, exclude=water_pairs(N))

@@ -8,6 +8,7 @@ from .particles import (
     _electrostatics,
     _gravity,
     _liquids,
+    _molecules,
     _orders,
     _plasma,
     _reversal,
@@ -16,6 +17,7 @@ from .particles import (
 
 _GROUPS = (
     _liquids,
+    _molecules,
     _electrostatics,
     _gravity,
     _thermostats,
