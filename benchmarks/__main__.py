@@ -19,6 +19,7 @@ CASES = {
         "lammps-2": ["float64"],
         "openmm": ["float32"],
     }),
+    "silicon": ([8000], {"physkit": ["float32", "float64"], "lammps-1": ["float64"]}),
     "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32", "float64"]}),
     "gravity": ([1000, 4096], {
         "physkit": ["float32", "float64"],

@@ -226,7 +226,7 @@ def test_blocks_do_not_change_the_sum(monkeypatch):
         return jax.jit(jax.value_and_grad(value))(atoms.position)
 
     whole = response()
-    for name in ("PAIRS_PER_BLOCK", "PAIRS_PER_LARGE_BLOCK"):
+    for name in ("PAIRS_PER_SMALL_BLOCK", "PAIRS_PER_LARGE_BLOCK"):
         monkeypatch.setattr(f"physkit.particles.forces.many_body._many_body.{name}", 20_000)
     for found, expected in zip(response(), whole):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)

@@ -21,6 +21,7 @@ from ._neighbors import AbstractNeighbors as AbstractNeighbors
 from ._pairs import (
     PAIRS_PER_BLOCK as PAIRS_PER_BLOCK,
     PAIRS_PER_LARGE_BLOCK as PAIRS_PER_LARGE_BLOCK,
+    PAIRS_PER_SMALL_BLOCK as PAIRS_PER_SMALL_BLOCK,
     AbstractPairs as AbstractPairs,
     AllPairs as AllPairs,
     ListedPairs as ListedPairs,

@@ -5,6 +5,7 @@ from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _waves
 from .inference import _ensembles, _fits, _inverse_problems
 from .particles import (
     _cosmology,
+    _crystals,
     _electrostatics,
     _gravity,
     _liquids,
@@ -19,6 +20,7 @@ _GROUPS = (
     _liquids,
     _molecules,
     _electrostatics,
+    _crystals,
     _gravity,
     _thermostats,
     _ensembles,

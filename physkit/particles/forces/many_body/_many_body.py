@@ -29,8 +29,8 @@ from physkit.core import (
 from ..._particles import Particles
 from ..._velocities import mobile_velocity
 from ...neighbors import (
-    PAIRS_PER_BLOCK,
     PAIRS_PER_LARGE_BLOCK,
+    PAIRS_PER_SMALL_BLOCK,
     ListedPairs,
     ListPlan,
     block_shape,
@@ -265,7 +265,8 @@ class ManyBody(AbstractListedForce):
             return concatenate_blocks(rows, n)
 
         width = k * k if self.potential.uses_pairs_of_neighbors else k
-        small = block_shape(n, width, PAIRS_PER_BLOCK)
+        # Small ones on a CPU: potentials compute many arrays of a block, which should stay in a core's cache.
+        small = block_shape(n, width, max(PAIRS_PER_SMALL_BLOCK, 8 * width))
         large = block_shape(n, width, PAIRS_PER_LARGE_BLOCK)
         if small == large:
             return in_blocks(*small)
