@@ -28,11 +28,13 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "coupling": ("Drag", "ParticleMesh", "ParticleMeshEwald", "deposit", "interpolate"),
     "integrators": (
         "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
-        "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "NoseHooverChain", "RK4",
-        "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
+        "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "MonteCarloBarostat",
+        "NoseHooverChain", "RK4", "SSPRK2", "SSPRK3", "SplitStep", "StochasticCellRescaling",
+        "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
     ),
     "observe": (
-        "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "Every", "FieldValues",
+        "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "Cell", "Every",
+        "FieldValues",
         "Guard", "KineticEnergy", "MeanSquareDisplacement", "Positions", "PotentialEnergy",
         "Pressure", "RadialDistribution", "Temperature", "TotalEnergy", "Velocities",
     ),
@@ -226,7 +228,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Numbers of one snapshot, for `Every`, `Average` and guards.",
         {
             "observe": (
-                "AbstractQuantity", "AngularMomentum", "CenterOfMass", "ConservedEnergy",
+                "AbstractQuantity", "AngularMomentum", "Cell", "CenterOfMass", "ConservedEnergy",
                 "Dissipation", "Enstrophy", "Expression", "FieldEnergy", "FieldValues",
                 "FlowEnergy", "HeatFlux", "Integral", "KineticEnergy", "MeshDensity", "MeshPotential",
                 "ModeAmplitude", "Momentum", "ParticleEnergies", "ParticleForces", "Positions",

@@ -8,6 +8,10 @@ _VERLET = "pk.VelocityVerlet(force)"
 _LANGEVIN = "pk.BAOAB(force, temperature=…, friction=…)"
 _NOSE_HOOVER = "pk.NoseHooverChain(force, temperature=…, period=…)"
 _RESCALING = "pk.VelocityRescaling(pk.VelocityVerlet(force), temperature=…, relaxation_time=…)"
+_BAROSTAT = (
+    "pk.StochasticCellRescaling(thermostat, pressure=…, relaxation_time=…, compressibility=…)"
+)
+_MTK = "pk.integrators.MartynaTobiasKlein"
 _BROWNIAN = "pk.Brownian(force, temperature=…, friction=…)"
 _MINIMIZE = "pk.minimize(force, state)"
 _ODE = (
@@ -51,6 +55,9 @@ SYNONYMS: dict[str, str] = {
     "Bussi": _RESCALING, "CSVR": _RESCALING, "VRescale": _RESCALING, "BussiThermostat": _RESCALING,
     "Berendsen": f"{_RESCALING}, which also has the right fluctuations",
     "AndersenThermostat": "pk.Andersen(pk.VelocityVerlet(force), temperature=…, rate=…)",
+    "NPT": _BAROSTAT, "Barostat": _BAROSTAT, "CRescale": _BAROSTAT, "npt_langevin": _BAROSTAT,
+    "ParrinelloRahman": f"{_MTK}, or {_BAROSTAT}", "MTK": _MTK, "npt_nose_hoover": _MTK, "nph": _MTK,
+    "MonteCarloAnisotropicBarostat": "pk.MonteCarloBarostat with shape=\"anisotropic\"",
     "NoseHoover": _NOSE_HOOVER, "nvt_nose_hoover": _NOSE_HOOVER, "NoseHooverIntegrator": _NOSE_HOOVER,
     "OverdampedLangevin": _BROWNIAN, "BrownianIntegrator": _BROWNIAN, "BrownianDynamics": _BROWNIAN,
     "EulerMaruyama": _BROWNIAN, "BorisPusher": "pk.Boris",
@@ -167,9 +174,6 @@ SYNONYMS: dict[str, str] = {
     "BacksolveAdjoint": "pk.Reversible()", "DirectAdjoint": "pk.adjoints.Direct()",
 }  # fmt: skip
 
-_BAROSTAT = (
-    "constant pressure: the box does not move; pk.BAOAB keeps the temperature at constant volume"
-)
 _CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
 _MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
@@ -181,7 +185,6 @@ _UNITS = "units: numbers are in any consistent system; temperatures are energies
 
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
-    "NPT": _BAROSTAT, "MonteCarloBarostat": _BAROSTAT, "Barostat": _BAROSTAT, "nph": _BAROSTAT,
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "EAM": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
     "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,

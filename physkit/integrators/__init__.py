@@ -17,6 +17,10 @@ from ._integrator import (
 )
 from ._reproducible import select_clock as select_clock
 from .baths._andersen import Andersen as Andersen
+from .baths._box_motion import BoxMotion as BoxMotion
+from .baths._cell_rescaling import StochasticCellRescaling as StochasticCellRescaling
+from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlein
+from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
 from .particle._boris import Boris as Boris
 from .particle._brownian import Brownian as Brownian

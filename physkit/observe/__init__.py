@@ -47,7 +47,11 @@ from .quantities._momenta import (
     Momentum as Momentum,
 )
 from .quantities._pressure import Pressure as Pressure, StressTensor as StressTensor
-from .quantities._trajectories import Positions as Positions, Velocities as Velocities
+from .quantities._trajectories import (
+    Cell as Cell,
+    Positions as Positions,
+    Velocities as Velocities,
+)
 from .statistics._averages import Average as Average, BlockAverage as BlockAverage
 from .statistics._block_average import (
     BlockAverageResult as BlockAverageResult,

@@ -143,6 +143,18 @@ class Every(AbstractObserver):
             raise ObserverError("Every(n, …) needs something to record, e.g. energy=TotalEnergy()")
         self.outputs = {name: as_quantity(name, q) for name, q in outputs.items()}
 
+    def init(self, snapshot: Snapshot) -> None:
+        """**Errors:** `ObserverError` for positions in a box that changes, without the box beside them."""
+        kinds = {quantity.storage_kind for quantity in self.outputs.values()}
+        if not snapshot.integrator.evolves_space or StorageKind.CELL in kinds:
+            return
+        for name, quantity in self.outputs.items():
+            if quantity.storage_kind is StorageKind.POSITIONS:
+                raise ObserverError(
+                    f"{type(snapshot.integrator).__name__} changes the box, without which positions mean "
+                    f"nothing: record it beside them, Every({self.interval}, {name}=Positions(), cell=Cell())"
+                )
+
     def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
         return {name: quantity(snapshot) for name, quantity in self.outputs.items()}, observer_state
 

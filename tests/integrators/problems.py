@@ -131,6 +131,23 @@ class Pair(AbstractForce):
         return 0.5 * self.stiffness * jnp.sum((r - 1) ** 2)
 
 
+class NoForce(AbstractForce):
+    """Free flight: an ideal gas."""
+
+    component: str | None = static(default=None)
+    conserves_momentum = True
+
+    def energy(self, clock, state, cache=None):
+        return jnp.zeros((), self.particles(state).position.dtype)
+
+    def force(self, clock, state):
+        return jnp.zeros_like(self.particles(state).position)
+
+    def virial(self, clock, state, cache=None):
+        p = self.particles(state)
+        return jnp.zeros((p.dimension,) * 2, p.position.dtype)
+
+
 # --- problems of particles ------------------------------------------------------------------------
 
 

@@ -21,7 +21,6 @@ from physkit.integrators import (
     CFLSubsteps,
     ExactLinear,
     ExactWave,
-    NoseHooverChain,
     PotentialPropagator,
     SplitStep,
 )
@@ -30,8 +29,7 @@ from physkit.testing import check_equal
 from tests.testing.test_shipped_particle_physics import (
     INTEGRATORS,
     WITH_FIELDS,
-    bodies,
-    thermostatted,
+    state_for,
 )
 
 RESUMED_AT, STEPS = (1, 3, 4, 7, 11), 12
@@ -134,7 +132,7 @@ def compare(sim, state, folder, key):
 @pytest.mark.parametrize("kind", INTEGRATORS, ids=lambda k: k.__name__)
 def test_integrators(kind, tmp_path, key):
     integrator, dt, _ = INTEGRATORS[kind]
-    state = thermostatted() if kind is NoseHooverChain else bodies()
+    state = state_for(kind)
     state = state.replace(charge=0.8 * state.mass) if kind is Boris else state
     compare(Simulation(integrator(), dt), state, tmp_path, key)
 

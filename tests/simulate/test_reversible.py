@@ -396,6 +396,8 @@ def irreversible_cases():
     yield "BAOAB", pk.BAOAB(TRAP, 1.0, 1.0), bodies()
     bath = pk.VelocityRescaling(pk.VelocityVerlet(TRAP), 1.0, 1.0)
     yield "VelocityRescaling", bath, bodies()
+    barostat = pk.StochasticCellRescaling(bath, 1.0, 1.0, 1.0)
+    yield "StochasticCellRescaling", barostat, bodies()
     yield "RK4", pk.Strang(pk.VelocityVerlet(TRAP), rk4), bodies()
     yield "RemoveMomentum", pk.Lie(pk.Leapfrog(TRAP), pk.integrators.RemoveMomentum()), bodies()
     yield "NoseHooverChain", pk.NoseHooverChain(TRAP, 1.0, 1.0), bodies()

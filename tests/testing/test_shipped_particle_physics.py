@@ -27,6 +27,7 @@ from physkit.integrators import (
     Andersen,
     BlanesMoan,
     Boris,
+    BoxMotion,
     Brownian,
     CFLSubsteps,
     Composition,
@@ -40,13 +41,16 @@ from physkit.integrators import (
     KahanLi,
     Leapfrog,
     Lie,
+    MartynaTobiasKlein,
     Midpoint,
+    MonteCarloBarostat,
     NoseHooverChain,
     PotentialPropagator,
     Ralston,
     RemoveMomentum,
     RungeKutta,
     SplitStep,
+    StochasticCellRescaling,
     Strang,
     Subcycle,
     Suzuki,
@@ -377,6 +381,31 @@ INTEGRATORS = {
         0.1,
         {"key": jax.random.key(0)},
     ),
+    StochasticCellRescaling: (
+        lambda: StochasticCellRescaling(
+            VelocityRescaling(VelocityVerlet(attraction()), 0.7, 0.5),
+            1.0,
+            0.5,
+            0.3,
+            shape="triclinic",
+            interval=2,
+        ),
+        0.05,
+        {"key": jax.random.key(0)},
+    ),
+    # Which trials are accepted is a choice, of which there is no derivative by the pressure.
+    MonteCarloBarostat: (
+        lambda: MonteCarloBarostat(
+            VelocityRescaling(VelocityVerlet(attraction()), 0.7, 0.5), 1.0, 0.05, interval=1
+        ),
+        0.05,
+        {"key": jax.random.key(0), "ignore": ["pressure"]},
+    ),
+    MartynaTobiasKlein: (
+        lambda: MartynaTobiasKlein(attraction("atoms"), 0.7, 1.0, 2.0, 20.0, shape="triclinic"),
+        0.05,
+        {"order": 2, "symmetric": True},
+    ),
     NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
     RemoveMomentum: (lambda: Lie(VelocityVerlet(trap()), RemoveMomentum()), 0.05, {"order": None}),
     Diffrax: (
@@ -404,6 +433,25 @@ WITH_FIELDS = (
 QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
 
 
+def attraction(component=None):
+    """A smooth force between all pairs of a few particles."""
+    return Pairwise(SoftSphere(0.8, 0.9, 4.0), 1.3, component=component)
+
+
+def state_for(kind):
+    """What an integrator advances here."""
+    if kind in (StochasticCellRescaling, MonteCarloBarostat):
+        return lattice(tilted(), 12)
+    if kind is MartynaTobiasKlein:
+        motion = BoxMotion(0.1 * jnp.eye(3), ThermostatChain.at_rest())
+        return {
+            "atoms": lattice(tilted(), 12),
+            "thermostat": ThermostatChain.at_rest(),
+            "barostat": motion,
+        }
+    return thermostatted() if kind is NoseHooverChain else bodies()
+
+
 class TestIntegrators:
     @pytest.mark.parametrize(
         "kind",
@@ -412,7 +460,7 @@ class TestIntegrators:
     )
     def test_passes(self, kind):
         integrator, dt, options = INTEGRATORS[kind]
-        state = thermostatted() if kind is NoseHooverChain else bodies()
+        state = state_for(kind)
         state = state.replace(charge=0.8 * state.mass) if kind is Boris else state
         check_integrator(integrator(), state, dt, **options)
 

@@ -123,12 +123,9 @@ class NoseHooverChain(AbstractKickFirst):
         return sum(self._chain_energies(state))
 
     def _chain_energies(self, state: State) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """½ Σ Q ζ² and N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ."""
-        chain = get_component(state, self.thermostat)
         degrees, masses = self._masses(state)
-        chain_kinetic = 0.5 * jnp.sum(masses * chain.velocity**2)
-        heat = self.temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
-        return chain_kinetic, heat
+        chain = get_component(state, self.thermostat)
+        return chain_energies(chain, masses, self.temperature, degrees)
 
     def _thermostat_step(self, state: State, dt: Float[Array, ""]) -> State:
         """The chain over a time dt, with the velocities that it scales."""
@@ -136,17 +133,15 @@ class NoseHooverChain(AbstractKickFirst):
         names = self.force.components
         # The chain sees velocities through their kinetic energy alone: it scales all by one factor.
         twice_kinetic = 2 * sum(kinetic_energy(get_component(state, name)) for name in names)
-        start = (get_component(state, self.thermostat), jnp.ones_like(twice_kinetic))
-
-        def substep(carry, h):
-            chain, scale = carry
-            chain, factor = self._chain_step(chain, masses, degrees, scale**2 * twice_kinetic, h)
-            return (chain, scale * factor), None
-
-        # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note
-        # (Martyna et al. 1996).
-        lengths = jnp.asarray(YOSHIDA[4] * self.substeps, dt.dtype) * (dt / self.substeps)
-        (chain, scale), _ = jax.lax.scan(substep, start, lengths)
+        chain, scale = advance_chain(
+            get_component(state, self.thermostat),
+            masses,
+            self.temperature,
+            degrees,
+            twice_kinetic,
+            dt,
+            self.substeps,
+        )
         for name in names:
             p = get_component(state, name)
             velocity = scale * p.velocity
@@ -157,45 +152,93 @@ class NoseHooverChain(AbstractKickFirst):
             state = put_component(state, name, p.replace(velocity=velocity))
         return put_component(state, self.thermostat, chain)
 
-    def _chain_step(
-        self,
-        chain: ThermostatChain,
-        masses: Float[Array, " m"],
-        degrees: Float[Array, ""],
-        twice_kinetic: Float[Array, ""],
-        h: Float[Array, ""],
-    ) -> tuple[ThermostatChain, Float[Array, ""]]:
-        """The chain alone over a time h, and the factor by which it scales the velocities."""
-        # The chain is short, and each link needs its neighbor's new value: unrolled, entry by entry.
-        last = chain.velocity.shape[0] - 1
-        zeta = [chain.velocity[j] for j in range(last + 1)]
-
-        # ½h of thermostat j's own force, between two ¼h of friction by the next thermostat.
-        def half_step(j):
-            heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
-            excess = heat - (self.temperature if j else degrees * self.temperature)
-            brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
-            zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
-
-        # From the end of the chain to the particles and back: symmetric in time.
-        for j in reversed(range(last + 1)):
-            half_step(j)
-        # The particles feel the first thermostat alone, as friction: v e^(−hζ₁).
-        factor = jnp.exp(-h * zeta[0])
-        twice_kinetic = twice_kinetic * factor**2
-        position = chain.position + h * jnp.stack(zeta)
-        for j in range(last + 1):
-            half_step(j)
-        return ThermostatChain(position, jnp.stack(zeta)), factor
-
     def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f and Q of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
         degrees = degrees_together(parts, self.conserves_momentum)
         # A trace may have hidden a negative temperature at construction: NaN makes it visible.
         temperature = poison_where(self.temperature, self.temperature < 0)
-        chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2
-        length = get_component(state, self.thermostat).velocity.shape[0]
-        # Q₁ has N_f degrees of freedom to hold, every other thermostat one.
-        is_first = (jnp.arange(length) == 0).astype(degrees.dtype)
-        return degrees, chain_mass * (1 + is_first * (degrees - 1))
+        return degrees, chain_masses(
+            get_component(state, self.thermostat), temperature, degrees, self.period
+        )
+
+
+def chain_masses(
+    chain: ThermostatChain,
+    temperature: Float[Array, ""],
+    degrees: Float[Array, ""],
+    period: Float[Array, ""],
+) -> Float[Array, " m"]:
+    """Q of every thermostat of a chain that holds `degrees` degrees of freedom."""
+    chain_mass = temperature * (period / (2 * jnp.pi)) ** 2
+    # Q₁ has N_f degrees of freedom to hold, every other thermostat one.
+    is_first = (jnp.arange(chain.velocity.shape[0]) == 0).astype(degrees.dtype)
+    return chain_mass * (1 + is_first * (degrees - 1))
+
+
+def chain_energies(
+    chain: ThermostatChain,
+    masses: Float[Array, " m"],
+    temperature: Float[Array, ""],
+    degrees: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """½ Σ Q ζ² and N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ."""
+    chain_kinetic = 0.5 * jnp.sum(masses * chain.velocity**2)
+    heat = temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
+    return chain_kinetic, heat
+
+
+def advance_chain(
+    chain: ThermostatChain,
+    masses: Float[Array, " m"],
+    temperature: Float[Array, ""],
+    degrees: Float[Array, ""],
+    twice_kinetic: Float[Array, ""],
+    dt: Float[Array, ""],
+    substeps: int = 1,
+) -> tuple[ThermostatChain, Float[Array, ""]]:
+    """A chain over a time dt, and the factor by which it scales velocities of this kinetic energy."""
+
+    def substep(carry, h):
+        chain, scale = carry
+        chain, factor = _chain_step(
+            chain, masses, temperature, degrees, scale**2 * twice_kinetic, h
+        )
+        return (chain, scale * factor), None
+
+    # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note
+    # (Martyna et al. 1996).
+    lengths = jnp.asarray(YOSHIDA[4] * substeps, dt.dtype) * (dt / substeps)
+    return jax.lax.scan(substep, (chain, jnp.ones_like(twice_kinetic)), lengths)[0]
+
+
+def _chain_step(
+    chain: ThermostatChain,
+    masses: Float[Array, " m"],
+    temperature: Float[Array, ""],
+    degrees: Float[Array, ""],
+    twice_kinetic: Float[Array, ""],
+    h: Float[Array, ""],
+) -> tuple[ThermostatChain, Float[Array, ""]]:
+    """The chain alone over a time h, and the factor by which it scales the velocities."""
+    # The chain is short, and each link needs its neighbor's new value: unrolled, entry by entry.
+    last = chain.velocity.shape[0] - 1
+    zeta = [chain.velocity[j] for j in range(last + 1)]
+
+    # ½h of thermostat j's own force, between two ¼h of friction by the next thermostat.
+    def half_step(j):
+        heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
+        excess = heat - (temperature if j else degrees * temperature)
+        brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
+        zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
+
+    # From the end of the chain to the particles and back: symmetric in time.
+    for j in reversed(range(last + 1)):
+        half_step(j)
+    # The particles feel the first thermostat alone, as friction: v e^(−hζ₁).
+    factor = jnp.exp(-h * zeta[0])
+    twice_kinetic = twice_kinetic * factor**2
+    position = chain.position + h * jnp.stack(zeta)
+    for j in range(last + 1):
+        half_step(j)
+    return ThermostatChain(position, jnp.stack(zeta)), factor

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import StorageKind, static
+from physkit.core import ObserverError, StorageKind, static
 from physkit.particles import Particles
 
 from .._observer import AbstractQuantity
@@ -50,6 +50,32 @@ class Velocities(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
         return sort_by_id(particles, particles.velocity)
+
+
+class Cell(AbstractQuantity):
+    """The lattice vectors of the box that particles are in.
+
+    Beside positions of the same interval it is the box of their trajectory, frame by frame. A run whose box
+    changes needs it there: `Every(100, x=Positions(), cell=Cell())`.
+
+    **Arguments:**
+
+    - `component`: which component, where there are several.
+
+    **Returns:** `[d d]`, the vectors as rows, length.
+
+    **Errors:** `ObserverError` in open space, which has no cell.
+    """
+
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.CELL
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "d d"]:
+        particles = select_particles(snapshot, self.component)
+        cell = particles.space.cell(particles.dimension)
+        if cell is None:
+            raise ObserverError(f"{type(particles.space).__name__} has no cell to record")
+        return cell
 
 
 def sort_by_id(particles: Particles, x: Float[Array, "n ..."]) -> Float[Array, "num_particles ..."]:

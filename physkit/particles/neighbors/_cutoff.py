@@ -98,10 +98,12 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
     return limit
 
 
-def allowed_skin(space: AbstractSpace, d: int, cutoff: float) -> Float[Array, ""]:
-    """The default skin, or less where cutoff + skin would exceed the limit of this space (traceable)."""
+def allowed_skin(
+    space: AbstractSpace, d: int, cutoff: float, skin: float | None = None
+) -> Float[Array, ""]:
+    """`skin` or the default one, less where cutoff + skin would exceed the limit of this space (traceable)."""
     slack = (space.max_cutoff(d) - cutoff) * (1 - _ROUNDING)
-    return jnp.clip(slack, 0.0, DEFAULT_SKIN * cutoff)
+    return jnp.clip(slack, 0.0, DEFAULT_SKIN * cutoff if skin is None else skin)
 
 
 def exceeds_max_cutoff(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:

@@ -46,7 +46,7 @@ class NeighborList(AbstractNeighbors):
     - `num_rebuilds`: how often it was rebuilt.
     - `faults`: a cutoff beyond the image limit, a particle that moved too far in one step.
     - `excluded`: the particles left out of each particle's row.
-    - `skin`: None for the default, or less where the box allows no more: for a box that a trace hides.
+    - `skin`: None for the default; less where the box, which may change, allows no more.
     """
 
     pairs: ListedPairs
@@ -74,10 +74,10 @@ class NeighborList(AbstractNeighbors):
         position = jax.lax.stop_gradient(particles.position)
         space = particles.space.detached()
         # Of the list, the skin that it was built with; of a new one, what the box allows now.
-        skin = _skin_in(self.space, position.shape[1], self.cutoff, self.skin)
+        skin = allowed_skin(self.space, position.shape[1], self.cutoff, self.skin)
         moved = displacement_since(self.position, self.space, position, space, self.cutoff, skin)
-        radius = self.cutoff + _skin_in(space, position.shape[1], self.cutoff, self.skin)
-        too_far = _reaches_too_far(space, position.shape[1], self.cutoff, self.skin)
+        radius = self.cutoff + allowed_skin(space, position.shape[1], self.cutoff, self.skin)
+        too_far = exceeds_max_cutoff(space, position.shape[1], self.cutoff)
         faults = self.faults.set_if(Fault.DISPLACEMENT, moved.is_leap)
         faults = faults.set_if(Fault.CUTOFF, too_far)
         # Comparisons with NaN are false, but `stale` is not one: a member that diverged would stay stale and
@@ -236,9 +236,9 @@ def _new_list(
     with_reverse: bool,
 ) -> NeighborList:
     zero, d = jnp.int32(0), position.shape[1]
-    radius = cutoff + _skin_in(space, d, cutoff, skin)
+    radius = cutoff + allowed_skin(space, d, cutoff, skin)
     built = _build(position, space, excluded, cells, zero, radius, capacity, with_reverse)
-    too_far = _reaches_too_far(space, d, cutoff, skin)
+    too_far = exceeds_max_cutoff(space, d, cutoff)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
     return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
 
@@ -275,20 +275,6 @@ def _build(
 
 # For a search outside of a trace: operation by operation it would hold arrays of all cells.
 _build_compiled = eqx.filter_jit(_build)
-
-
-def _skin_in(
-    space: AbstractSpace, d: int, cutoff: float, skin: float | None
-) -> float | Float[Array, ""]:
-    """The skin of a list that is built in `space`."""
-    return allowed_skin(space, d, cutoff) if skin is None else skin
-
-
-def _reaches_too_far(
-    space: AbstractSpace, d: int, cutoff: float, skin: float | None
-) -> Bool[Array, ""]:
-    """Whether a pair within the list's radius could have two images; a skin that adapts never does."""
-    return exceeds_max_cutoff(space, d, cutoff if skin is None else cutoff + skin)
 
 
 def _overflows(node: ListedPairs | Cells) -> Bool[Array, "*b"]:

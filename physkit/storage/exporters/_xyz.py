@@ -1,6 +1,7 @@
 """Trajectories as extended XYZ, for OVITO, ASE and VMD."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -11,7 +12,7 @@ from physkit.core import ParameterError
 
 from .._atomic import open_atomically
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import get_dataset, read_attribute
+from .._untrusted_hdf5 import read_attribute
 from ..recording._frame_checksums import FileChecksums
 from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d, read_species_names
 from ..recording._load_component import is_trajectory, recorded_velocities
@@ -31,13 +32,12 @@ _BLOCK_BYTES = 2**24
 class _Header(NamedTuple):
     """What is the same in all frames.
 
-    - `elements`: of each particle. `cell`: the part of the comment line that describes the cell.
+    - `elements`: of each particle.
     - `properties`, `columns`: further columns, as the comment line names them, and their text, by particle.
     - `mass`: of each particle.
     """
 
     elements: list[str]
-    cell: str
     properties: str
     columns: list[str]
     mass: np.ndarray
@@ -68,9 +68,11 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
             selection = slice(block.start, block.stop, block.step)
             velocities = None if velocity is None else pad_to_3d(velocity[selection])
             steps, times = positions.step[selection], positions.time[selection]
+            read_cells = partial(_cells, checksums=positions.checksums, rows=selection)
+            cells = read_hdf5(positions.path, read_cells)
             for k, x in enumerate(pad_to_3d(positions[selection])):
                 v = None if velocities is None else velocities[k]
-                _write_frame(file, x, v, header, steps[k], times[k])
+                _write_frame(file, x, v, header, cells[k], steps[k], times[k])
             request.progress(first + len(block), len(frames))
 
 
@@ -99,22 +101,21 @@ def _header(file: h5py.File, checksums: FileChecksums) -> _Header:
     columns = ["".join(f" {x}" for x in row) for row in zip(*rows, strict=True)]
     mass = constants.get("mass", np.ones(count))
     elements = [_element(k, names) for k in numbers]
-    return _Header(elements, _describe_cell(file, checksums), properties, columns, mass)
+    return _Header(elements, properties, columns, mass)
 
 
-def _describe_cell(file: h5py.File, checksums: FileChecksums) -> str:
-    """The cell and its periodic axes, for the comment line."""
+def _cells(file: h5py.File, checksums: FileChecksums, rows: slice) -> list[str]:
+    """The cell and its periodic axes in these frames, for their comment lines."""
     box = file[f"{TRAJECTORY_GROUP}/box"]
-    if "edges" not in box or not len(get_dataset(box, "edges/value", checksums.path)):
-        return 'pbc="F F F"'
-    edges = checksums.read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(0, 1))
+    if "edges" not in box:
+        return ['pbc="F F F"'] * len(range(*rows.indices(rows.stop)))
+    edges = checksums.read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", rows)
     boundary = np.ravel(read_attribute(box, "boundary", checksums.path))
     periodic = " ".join("T" if kind == b"periodic" else "F" for kind in boundary)
-    # The cell is the same in all frames, so that one header serves them all.
     # (frames, 3, 3) for the edge vectors of a triclinic cell, (frames, 3) for the edge lengths of a box.
-    cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])
-    numbers = " ".join(shortest_text(x) for x in np.ravel(cell))
-    return f'Lattice="{numbers}" pbc="{periodic}"'
+    cells = edges if edges.ndim == 3 else [np.diag(lengths) for lengths in edges]
+    numbers = [" ".join(shortest_text(x) for x in np.ravel(cell)) for cell in cells]
+    return [f'Lattice="{vectors}" pbc="{periodic}"' for vectors in numbers]
 
 
 def _element(species: int, names: tuple[str, ...] | None) -> str:
@@ -129,15 +130,14 @@ def _write_frame(
     x: np.ndarray,
     v: np.ndarray | None,
     header: _Header,
+    cell: str,
     step: np.integer,
     time: np.floating,
 ) -> None:
     """Write one frame: the number of particles, the comment line, and a line per particle."""
     moving = "" if v is None else ":velo:R:3:momenta:R:3"
     properties = f"species:S:1:pos:R:3{moving}{header.properties}"
-    file.write(
-        f"{len(x)}\n{header.cell} Properties={properties} Step={step} Time={shortest_text(time)}\n"
-    )
+    file.write(f"{len(x)}\n{cell} Properties={properties} Step={step} Time={shortest_text(time)}\n")
     rows = x
     if v is not None:
         rows = np.concatenate([x, v, v * header.mass[:, None].astype(v.dtype)], axis=1)

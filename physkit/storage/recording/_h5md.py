@@ -18,9 +18,14 @@ TRAJECTORY_GROUP = "particles/trajectory"
 
 
 def make_trajectory_file(
-    path: Path, particles: Particles, position: str, velocity: str | None, dtype: np.dtype
+    path: Path,
+    particles: Particles,
+    position: str,
+    velocity: str | None,
+    cell: str | None,
+    dtype: np.dtype,
 ) -> OutputFile:
-    """The file for frames recorded as `position` and, with the same interval, `velocity`."""
+    """The file for frames recorded as `position` and, with the same interval, `velocity` and `cell`."""
     n, d = particles.num_particles, particles.dimension
     edges = _edges(particles)
 
@@ -42,9 +47,15 @@ def make_trajectory_file(
         if name is not None
     ]
     groups = [column.path.removesuffix("/value") for column in columns]
-    # The cell is the same in every frame; in the profile of MDAnalysis its edges still have one row each.
+    edges_path = f"{TRAJECTORY_GROUP}/box/edges/value"
+    if cell is not None:
+        edges = np.eye(3)
+        axes = ("time", "vector", "axis")
+        columns.append(StreamColumn(edges_path, cell, _pad_cells, axes, (d, d)))
+    elif edges is not None:
+        # The cell is the same in every frame; in the profile of MDAnalysis its edges still have one row each.
+        columns.append(StreamColumn(edges_path, None, repeat_edges))
     if edges is not None:
-        columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat_edges))
         groups.append(f"{TRAJECTORY_GROUP}/box/edges")
     stream = FrameStream(
         tuple(columns),
@@ -67,10 +78,9 @@ def make_trajectory_file(
         # A fixed length that holds both words, whichever are there.
         box.attrs["boundary"] = np.array([b"periodic" if p else b"none" for p in periodic], "S8")
         for column in columns:
-            shape = (n, 3) if column.source is not None else edges.shape
-            create_growing_dataset(
-                file, column.path, shape, dtype if column.source is not None else np.float64
-            )
+            of_box = column.path == edges_path
+            shape = edges.shape if of_box else (n, 3)
+            create_growing_dataset(file, column.path, shape, np.float64 if of_box else dtype)
         for group in groups:
             create_growing_dataset(file, f"{group}/step", (), np.int64)
             create_growing_dataset(file, f"{group}/time", (), np.float64)
@@ -102,6 +112,14 @@ def pad_to_3d(x: np.ndarray) -> np.ndarray:
     return np.concatenate([x, zeros], -1)
 
 
+def _pad_cells(cells: np.ndarray) -> np.ndarray:
+    """Vectors `(frames, d, d)` as `(frames, 3, 3)`; axes that are not there get the largest edge."""
+    d = cells.shape[-1]
+    padded = np.eye(3) * np.abs(cells).max(axis=(1, 2))[:, None, None]
+    padded[:, :d, :d] = cells
+    return padded
+
+
 def _edges(particles: Particles) -> np.ndarray | None:
     """Edge lengths `(3,)` or vectors `(3, 3)` of the cell, that of open axes included; None without a cell.
 
@@ -111,8 +129,6 @@ def _edges(particles: Particles) -> np.ndarray | None:
     cell = particles.space.cell(d)
     if cell is None:
         return None
-    vectors = np.asarray(cell, np.float64)
-    vectors_3d = np.eye(3) * np.abs(vectors).max()
-    vectors_3d[:d, :d] = vectors
+    vectors_3d = _pad_cells(np.asarray(cell)[None])[0]
     is_box = not np.any(vectors_3d - np.diag(np.diag(vectors_3d)))
     return np.diag(vectors_3d).copy() if is_box else vectors_3d

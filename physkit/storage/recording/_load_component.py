@@ -110,5 +110,7 @@ def _space(edges: np.ndarray | None, boundary: np.ndarray | None, d: int) -> Box
     if edges is None or boundary is None:
         return Free()
     edges = edges.astype(np.float32)
+    if edges.ndim == 2 and not np.any(edges - np.diag(np.diag(edges))):
+        edges = np.diag(edges)  # of a box that changed, which is stored as vectors
     periodic = tuple(bool(kind == b"periodic") for kind in np.ravel(boundary)[:d])
     return Box(edges[:d], periodic) if edges.ndim == 1 else Triclinic(edges[:d, :d])

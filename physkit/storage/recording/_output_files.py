@@ -25,8 +25,8 @@ def make_output_files(
 ) -> list[OutputFile]:
     """The files for `frames` (shapes, by name), each frame in one of them.
 
-    Positions, with the velocities of the same particles and interval, are a trajectory; fields of one
-    component and interval share a file; everything else is a series.
+    Positions, with the velocities and the cell of the same particles and interval, are a trajectory; fields of
+    one component and interval share a file; everything else is a series.
 
     **Arguments:** `dtype`: of stored positions, velocities and fields; series keep their own.
     """
@@ -46,17 +46,19 @@ def make_output_files(
         used_names.add(name)
         return folder / name
 
-    # Trajectories first: each takes its velocities along. Velocities that none takes become series.
+    # Trajectories first: each takes its velocities and cell along. Those that none takes become series.
     for name, (quantity, interval) in recorded.items():
         if name in remaining and quantity.storage_kind is StorageKind.POSITIONS:
             component = _particle_component(state, quantity)
-            velocity = _matching_velocity(state, recorded, remaining, component, interval)
+            velocity, cell = (
+                _matching_frame(state, recorded, remaining, component, interval, kind)
+                for kind in (StorageKind.VELOCITIES, StorageKind.CELL)
+            )
             particles = get_component(state, component)
             path = new_path("trajectory", component, ".h5md")
-            files.append(make_trajectory_file(path, particles, name, velocity, dtype))
-            remaining.pop(name)
-            if velocity is not None:
-                remaining.pop(velocity)
+            files.append(make_trajectory_file(path, particles, name, velocity, cell, dtype))
+            for used in (name, velocity, cell):
+                remaining.pop(used, None)
     # The fields of a file share one axis of time, so they must have one interval.
     groups: dict[tuple[str | None, int | None], dict[str, PyTree]] = {}
     for name, (quantity, interval) in recorded.items():
@@ -91,18 +93,19 @@ def recorded_fields(observers: Sequence[AbstractObserver], state: State) -> dict
     }
 
 
-def _matching_velocity(
+def _matching_frame(
     state: State,
     recorded: dict[str, tuple[AbstractQuantity, int | None]],
     remaining: Frame,
     component: str | None,
     interval: int | None,
+    kind: StorageKind,
 ) -> str | None:
-    """The first frame of velocities of this component and interval that is in no file yet; None without one."""
-    for name, (quantity, velocity_interval) in recorded.items():
-        if name not in remaining or quantity.storage_kind is not StorageKind.VELOCITIES:
+    """The first frame of this kind, component and interval that is in no file yet; None without one."""
+    for name, (quantity, found_interval) in recorded.items():
+        if name not in remaining or quantity.storage_kind is not kind:
             continue
-        if velocity_interval == interval and _particle_component(state, quantity) == component:
+        if found_interval == interval and _particle_component(state, quantity) == component:
             return name
     return None
 

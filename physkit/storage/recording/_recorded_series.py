@@ -115,7 +115,7 @@ class Series:
         if self.kind == "fields":
             values = to_field_layout(values, self.shape[1:])
         elif self.kind == "trajectory":  # stored with three components, whatever the dimension
-            values = values[..., : self.shape[-1]]
+            values = values[(slice(None), *map(slice, self.shape[1:]))]
         # `rest` is about the axes as they were recorded: it is applied to the restored layout.
         if is_single:
             values = values[0]
