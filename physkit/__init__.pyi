@@ -140,7 +140,7 @@ from .observe import (
     AbstractQuantity as AbstractQuantity,
     Average as Average,
     BlockAverage as BlockAverage,
-    Cell as Cell,
+    BoxVectors as BoxVectors,
     Every as Every,
     FieldValues as FieldValues,
     Guard as Guard,

@@ -33,7 +33,7 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
         "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
     ),
     "observe": (
-        "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "Cell", "Every",
+        "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "BoxVectors", "Every",
         "FieldValues",
         "Guard", "KineticEnergy", "MeanSquareDisplacement", "Positions", "PotentialEnergy",
         "Pressure", "RadialDistribution", "Temperature", "TotalEnergy", "Velocities",
@@ -228,7 +228,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Numbers of one snapshot, for `Every`, `Average` and guards.",
         {
             "observe": (
-                "AbstractQuantity", "AngularMomentum", "Cell", "CenterOfMass", "ConservedEnergy",
+                "AbstractQuantity", "AngularMomentum", "BoxVectors", "CenterOfMass", "ConservedEnergy",
                 "Dissipation", "Enstrophy", "Expression", "FieldEnergy", "FieldValues",
                 "FlowEnergy", "HeatFlux", "Integral", "KineticEnergy", "MeshDensity", "MeshPotential",
                 "ModeAmplitude", "Momentum", "ParticleEnergies", "ParticleForces", "Positions",

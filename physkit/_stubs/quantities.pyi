@@ -3,7 +3,7 @@
 from physkit.observe import (
     AbstractQuantity as AbstractQuantity,
     AngularMomentum as AngularMomentum,
-    Cell as Cell,
+    BoxVectors as BoxVectors,
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
     Dissipation as Dissipation,

@@ -48,7 +48,7 @@ from .quantities._momenta import (
 )
 from .quantities._pressure import Pressure as Pressure, StressTensor as StressTensor
 from .quantities._trajectories import (
-    Cell as Cell,
+    BoxVectors as BoxVectors,
     Positions as Positions,
     Velocities as Velocities,
 )

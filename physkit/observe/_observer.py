@@ -152,7 +152,7 @@ class Every(AbstractObserver):
             if quantity.storage_kind is StorageKind.POSITIONS:
                 raise ObserverError(
                     f"{type(snapshot.integrator).__name__} changes the box, without which positions mean "
-                    f"nothing: record it beside them, Every({self.interval}, {name}=Positions(), cell=Cell())"
+                    f"nothing: record it, too, Every({self.interval}, {name}=Positions(), cell=BoxVectors())"
                 )
 
     def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:

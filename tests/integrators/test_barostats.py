@@ -1,5 +1,7 @@
 """Barostats: volumes of an ideal gas, effective energies, lists in a box that changes, and what is refused."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,6 +100,35 @@ def test_volumes_of_an_ideal_gas(make, shape, dt, gamma):
     assert np.var(volume) == pytest.approx(gamma, abs=0.9)
 
 
+@pytest.mark.slow
+def test_volumes_of_rigid_molecules():
+    """Centers of molecules follow the box: 8 dumbbells are an ideal gas of 8."""
+    draw = np.random.default_rng(1)
+    first = draw.uniform(0, 2, (8, 3))
+    x = np.stack([first, first + np.array([0.4, 0, 0])], axis=1).reshape(16, 3)
+    bonds = pk.particles.DistanceConstraints(np.arange(16).reshape(8, 2), 0.4)
+
+    def replica(bath, key):
+        v = jax.random.normal(key, (16, 3))
+        v = v - jnp.mean(v, axis=0, keepdims=True)
+        gas = pk.Particles(x, v, space=pk.Box.cube(2.0), constraints=bonds).constrain_velocities()
+        carry = evolve(bath, gas, jnp.asarray(0.02), 150, key=key)
+
+        def record(carry, n):
+            key_n = jax.random.fold_in(key, n)
+            carry = evolve(bath, carry[0], jnp.asarray(0.02), 50, key=key_n, aux=carry[1])
+            return carry, carry[0].space.volume
+
+        return jax.lax.scan(record, carry, jnp.arange(6, dtype=jnp.int32))[1]
+
+    keys = jax.random.split(KEY, 1000)
+    for make, gamma in ((rescaling, 8), (monte_carlo, 9)):
+        bath = make(NoForce())
+        volume = jax.jit(jax.vmap(partial(replica, bath)))(keys)
+        assert float(jnp.mean(volume)) == pytest.approx(gamma, abs=0.25)
+        assert float(jnp.var(volume)) == pytest.approx(gamma, abs=1.5)
+
+
 # --- a liquid --------------------------------------------------------------------------------------
 
 
@@ -149,6 +180,7 @@ def test_the_effective_energy_errs_with_the_step(make):
     assert float(jnp.std(volume)) > 0.5
 
 
+@pytest.mark.slow
 def test_lists_follow_the_box():
     """A box that is pressed and pulled, with a list and without: the same motion, and few rebuilds."""
     ramp = lambda t: 15 * jnp.sin(6 * t)
@@ -212,7 +244,9 @@ def test_a_moved_box_is_resumed_bit_by_bit(tmp_path):
 
 def test_each_frame_has_its_box(tmp_path):
     bath = pk.StochasticCellRescaling(thermostat(lennard_jones()), 20.0, 0.2, 0.05, interval=1)
-    sim = pk.Simulation(bath, dt=0.004, observers=pk.Every(5, x=pk.Positions(), cell=pk.Cell()))
+    sim = pk.Simulation(
+        bath, dt=0.004, observers=pk.Every(5, x=pk.Positions(), cell=pk.BoxVectors())
+    )
     final = pk.run(sim, liquid(), 10, key=1, to=tmp_path / "run", progress=False).state
     recording = pk.open(tmp_path / "run")
     cells = np.asarray(recording["cell"])
@@ -235,7 +269,7 @@ def test_positions_without_their_box_are_an_error():
     sim = pk.Simulation(
         rescaling(lennard_jones()), dt=0.004, observers=pk.Every(5, x=pk.Positions())
     )
-    with pytest.raises(pk.errors.ObserverError, match=r"cell=Cell\(\)"):
+    with pytest.raises(pk.errors.ObserverError, match=r"cell=BoxVectors\(\)"):
         pk.simulate(sim, liquid(), 5, key=1)
 
 

@@ -16,11 +16,12 @@ from physkit.core import (
     PyTree,
     State,
     get_component,
+    matmul,
     put_component,
 )
 from physkit.geometry import AbstractSpace, Triclinic
 from physkit.particles import Particles, momentum_flux, stretch
-from physkit.particles.forces import AbstractExternalForce, AbstractForce
+from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
 
 from .._integrator import AbstractIntegrator, TermsWithCaches
 from ._bath import AbstractBath, BathAux
@@ -121,8 +122,26 @@ def stretch_all(
 def pressure_times_volume(
     clock: Clock, state: State, terms: TermsWithCaches
 ) -> Float[Array, "d d"]:
-    """Σ m v ⊗ v + Σ r ⊗ f, the pressure tensor times the volume."""
-    return sum_of_momentum_fluxes(state) + sum_of_virials(clock, state, terms)
+    """Σ m v ⊗ v + Σ r ⊗ f, the pressure tensor times the volume.
+
+    Of clusters that constraints hold, both are those of their centers, which alone follow the box: forces of
+    constraints drop out. On average it is the same.
+    """
+    total = sum_of_momentum_fluxes(state) + sum_of_virials(clock, state, terms)
+    names = [n for n in particle_names(state) if get_component(state, n).constraints is not None]
+    if not names:
+        return total
+    pairs = [(term, cache) for term, cache in terms if isinstance(term, AbstractForce)]
+    forces, _ = Forces(tuple(t for t, _ in pairs))(clock, state, tuple(c for _, c in pairs))
+    for name in names:
+        p = get_component(state, name)
+        dx, dv = p.constraints.to_centers(p)
+        of_centers = momentum_flux(p.replace(velocity=p.velocity + dv))
+        total = total + of_centers - momentum_flux(p)
+        if name in forces:
+            force = p.mask_empty(forces[name])
+            total = total + p.space.sum(matmul(p.mask_empty(dx).T, force))
+    return total
 
 
 def sum_of_momentum_fluxes(state: State) -> Float[Array, "d d"]:
@@ -137,6 +156,19 @@ def sum_of_virials(clock: Clock, state: State, terms: TermsWithCaches) -> Float[
     forces = [(term, cache) for term, cache in terms if isinstance(term, AbstractForce)]
     virials = [term.virial(clock, state, cache) for term, cache in forces]
     return sum(virials, jnp.zeros((d, d), dtype))
+
+
+def num_bodies(state: State) -> Float[Array, ""]:
+    """How many bodies follow the box by themselves: particles, and clusters that constraints hold."""
+    counts = []
+    for p in all_particles(state):
+        counts.append(jnp.asarray(p.num_particles, p.position.dtype))
+        if p.constraints is not None:
+            number = jnp.arange(p.num_slots, dtype=p.position.dtype)
+            # The others of a cluster have the number of its first.
+            is_other = p.constraints.shared_by_cluster(p, number) != number
+            counts.append(-p.sum(is_other.astype(number.dtype)))
+    return sum(counts[1:], counts[0])
 
 
 def is_due(clock: Clock, interval: int) -> Bool[Array, ""]:

@@ -37,7 +37,7 @@ def allowed_strain(x: Float[Array, "d d"], shape: str) -> Float[Array, "d d"]:
 
 
 def isotropic_strain(x: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """tr(x)/d · 1."""
+    """The part of `x` that changes the size of a box alone, tr(x)/d · 1."""
     return jnp.trace(x) / x.shape[0] * jnp.eye(x.shape[0], dtype=x.dtype)
 
 

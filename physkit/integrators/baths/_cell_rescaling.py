@@ -37,7 +37,8 @@ class StochasticCellRescaling(AbstractBarostat):
         dλ = −(β λ/2τ) (P₀ − P − k_B T/2V) dt + √(k_B T β/2τ) dW,   V = λ²
         dε = (β/dτ) dev(P) dt + √(2 k_B T β/(d τ V)) dev(dW),   shape other than isotropic
 
-    Positions and box are multiplied by one matrix, velocities by its inverse transposed. It samples the
+    Positions and box are multiplied by one matrix, velocities by its inverse transposed; particles with
+    constraints follow with the centers of their clusters. It samples the
     isothermal–isobaric distribution, volume fluctuations included, and relaxes to it without oscillations from
     any start.
 

@@ -12,6 +12,7 @@ from physkit.core import (
     Cache,
     Clock,
     ComponentError,
+    DeclarationError,
     State,
     as_parameter,
     get_component,
@@ -118,6 +119,11 @@ class MartynaTobiasKlein(AbstractKickFirst):
         _require(state, self.thermostat, ThermostatChain, "ThermostatChain.at_rest()")
         _require(state, self.barostat, BoxMotion, "BoxMotion.at_rest()")
         total, caches = super().init(plan, clock, state)
+        if any(p.constraints is not None for p in all_particles(state)):
+            raise DeclarationError(
+                "MartynaTobiasKlein moves every particle with the box, and takes none with constraints: "
+                "StochasticCellRescaling and MonteCarloBarostat move the centers of their clusters"
+            )
         require_scalable(self, self.shape, state, super().terms((total, caches)))
         return total, caches, self._virial(clock, state, caches)
 

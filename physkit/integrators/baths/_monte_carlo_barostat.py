@@ -19,7 +19,7 @@ from physkit.core import (
 )
 
 from .._integrator import AbstractIntegrator
-from ._barostat import AbstractBarostat, all_particles, stretch_all
+from ._barostat import AbstractBarostat, all_particles, num_bodies, stretch_all
 from ._bath import BathAux, as_integrator
 from ._box_shapes import as_box_shape, deviatoric_strain, unimodular
 from ._targets import Target, as_target, require_positive, target_at
@@ -102,8 +102,8 @@ class MonteCarloBarostat(AbstractBarostat):
         tried = self.integrator.refresh(plan, end, trial, inner)
         gain = energy(trial, tried) - energy(state, inner)
         volume = parts[0].space.volume
-        count = jnp.asarray(sum(p.num_particles for p in parts) + 1, dtype)
-        work = gain + target * volume * jnp.expm1(change) - count * temperature * change
+        bodies = num_bodies(state) + 1
+        work = gain + target * volume * jnp.expm1(change) - bodies * temperature * change
         # Not a number, where lists have overflowed, is accepted: the chunk is replayed with longer ones.
         refused = work > -temperature * jnp.log(jax.random.uniform(for_choice, (), dtype))
         after = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, trial)

@@ -52,11 +52,11 @@ class Velocities(AbstractQuantity):
         return sort_by_id(particles, particles.velocity)
 
 
-class Cell(AbstractQuantity):
+class BoxVectors(AbstractQuantity):
     """The lattice vectors of the box that particles are in.
 
     Beside positions of the same interval it is the box of their trajectory, frame by frame. A run whose box
-    changes needs it there: `Every(100, x=Positions(), cell=Cell())`.
+    changes needs it there: `Every(100, x=Positions(), cell=BoxVectors())`.
 
     **Arguments:**
 
