@@ -56,6 +56,8 @@ def __getattr__(name: str) -> Any:
         value = _Family(name)
     elif name in _LAYERS:
         value = importlib.import_module(f"physkit.{name}")
+    elif name.startswith("__"):  # `copy`, `inspect` and others probe for these
+        raise AttributeError(name)
     else:
         raise AttributeError(_explain_missing(name))
     globals()[name] = value  # the next access does not come here

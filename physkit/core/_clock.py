@@ -1,5 +1,7 @@
 """Time as an integer step number: t = t0 + n·dt is computed anew at every step, never accumulated."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -149,20 +151,27 @@ class Clock(Module):
         return jax.vmap(draw)(ids)
 
     def _time(self):
-        """t as the sum of two words: exact digit products, added up with their rounding errors."""
-        dt = self.macro_dt
-        # dt = high + (dt − high), where both have half a significand: times 12 bits of n they are exact.
-        # `high` carries no derivative, so that d t/d dt = n comes from the other half, once.
-        high = jax.lax.stop_gradient(_upper_half(dt))
-        total, rest = self.origin, jnp.zeros_like(self.origin)
-        for word, place in ((self.step.high, _WORD), (self.step.low, 0)):
-            for shift in (_DIGIT, 0):
-                digit = ((word >> shift) & (2**_DIGIT - 1)).astype(dt.dtype)
-                scale = 2.0 ** (place + shift)
-                for part in (high, dt - high):
-                    total, rest = _two_sum(total, digit * part * scale, rest)
-        total, rest = _two_sum(total, self.offset, rest)
-        return _two_sum(total, rest, jnp.zeros_like(rest))
+        """t as the sum of two words."""
+        step = self.step
+        return _sum_time(step.high, step.low, self.origin, self.macro_dt, self.offset)
+
+
+# Traced once, not at every use of the time: hundreds of operations, in every program several times.
+@functools.partial(jax.jit, inline=True)
+def _sum_time(step_high, step_low, origin, dt, offset):
+    """t0 + n·dt + offset: exact digit products, added up with their rounding errors."""
+    # dt = high + (dt − high), where both have half a significand: times 12 bits of n they are exact.
+    # `high` carries no derivative, so that d t/d dt = n comes from the other half, once.
+    high = jax.lax.stop_gradient(_upper_half(dt))
+    total, rest = origin, jnp.zeros_like(origin)
+    for word, place in ((step_high, _WORD), (step_low, 0)):
+        for shift in (_DIGIT, 0):
+            digit = ((word >> shift) & (2**_DIGIT - 1)).astype(dt.dtype)
+            scale = 2.0 ** (place + shift)
+            for part in (high, dt - high):
+                total, rest = _two_sum(total, digit * part * scale, rest)
+    total, rest = _two_sum(total, offset, rest)
+    return _two_sum(total, rest, jnp.zeros_like(rest))
 
 
 def _upper_half(x: Float[Array, ""]) -> Float[Array, ""]:

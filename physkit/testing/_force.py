@@ -29,7 +29,7 @@ from ._perturbed_states import (
     translate,
 )
 from ._term import Examination
-from ._trees import as_array_like, random_like, require_traceable
+from ._trees import as_array_like, explain_untraceable, random_like
 
 _EPSILON = float(np.finfo(np.float64).eps)
 # Below this part of the forces on slightly displaced particles, a state counts as in equilibrium.
@@ -127,28 +127,33 @@ class _ForceExamination(Examination):
 
     def energy_at(self, position: ArrayLike) -> Any:
         """The energy as a function of the positions."""
+        return self.term.energy(self.clock, self._state_at(position), self.cache)
+
+    def _state_at(self, position: ArrayLike) -> Any:
         particles = get_component(self.state, self.term.component).replace(position=position)
-        state = put_component(self.state, self.term.component, particles)
-        return self.term.energy(self.clock, state, self.cache)
+        return put_component(self.state, self.term.component, particles)
 
     def check_energy(self) -> None:
         """The force is −∂E/∂x, and the energy is the same with and without a cache."""
         if not self.has_energy:
             return
         x = get_component(self.state, self.term.component).position
-        energy = require_traceable(self.energy_at, f"{self.what}.energy")(x)
+        shape = jax.eval_shape(explain_untraceable(self.energy_at, f"{self.what}.energy"), x).shape
+        if shape != ():
+            raise AssertionError(f"{self.what}.energy must be one number; got shape {list(shape)}")
+
+        @jax.jit
+        def energies(x):
+            uncached = self.term.energy(self.clock, self._state_at(x))
+            return self.energy_at(x), uncached, jax.grad(self.energy_at)(x)
+
+        energy, uncached, gradient = energies(x)
         check_finite(energy, f"{self.what}.energy")
-        if jnp.shape(energy) != ():
-            raise AssertionError(
-                f"{self.what}.energy must be one number; got shape {list(jnp.shape(energy))}"
-            )
-        gradient = jax.jit(jax.grad(self.energy_at))(x)
         check_finite(gradient, f"{self.what}: ∂energy/∂position")
         value = self.value(self.term, self.state, self.cache)
         check_equal(
             value, -gradient, f"{self.what}: the force against −∂energy/∂position", "gradient"
         )
-        uncached = jax.jit(lambda: self.term.energy(self.clock, self.state))()
         check_equal(uncached, energy, f"{self.what}.energy without a cache against with one", "sum")
 
     def check_hessian(self) -> None:
@@ -170,19 +175,22 @@ class _ForceExamination(Examination):
             "reverse over reverse": jax.grad(gradient_along),
             "reverse over forward": jax.grad(slope_along),
         }
-        expected = jax.jit(lambda x: jax.jvp(gradient, (x,), (v,))[1])(x)
+
+        def force_at(x):
+            return self.term(self.clock, self._state_at(x), self.cache)[0]
+
+        @jax.jit
+        def differentiate(x):
+            expected = jax.jvp(gradient, (x,), (v,))[1]
+            # The force may have a derivative rule of its own, apart from that of the energy.
+            change = jax.jvp(force_at, (x,), (v,))[1]
+            return expected, {modes: product(x) for modes, product in products.items()}, change
+
+        expected, computed, change = differentiate(x)
         check_finite(expected, f"{self.what}: the Hessian of the energy times a vector")
-        for modes, product in products.items():
+        for modes, product in computed.items():
             name = f"{self.what}: Hessian times vector, {modes} against forward over reverse"
-            check_equal(jax.jit(product)(x), expected, name, "gradient")
-
-        def force_at(y):
-            particles = get_component(self.state, self.term.component).replace(position=y)
-            state = put_component(self.state, self.term.component, particles)
-            return self.term(self.clock, state, self.cache)[0]
-
-        # The force may have a derivative rule of its own, apart from that of the energy.
-        change = jax.jit(lambda x: jax.jvp(force_at, (x,), (v,))[1])(x)
+            check_equal(product, expected, name, "gradient")
         name = f"{self.what}: the force's derivative against minus the Hessian of the energy"
         check_equal(change, -expected, name, "gradient")
 
@@ -209,24 +217,26 @@ class _ForceExamination(Examination):
             return
         particles = get_component(self.state, self.term.component)
         d = particles.dimension
-        zero = jnp.zeros((d, d), particles.position.dtype)
 
         def strained_energy(strain):
             # No cache: its lists and cells are of the unstrained box.
             return self.term.energy(self.clock, strain_state(self.state, strain))
 
-        expected = -np.asarray(jax.jit(jax.grad(strained_energy))(zero)).T
-        computed, uncached = map(np.asarray, jax.jit(self._virials)())
+        def virials(position, strain):
+            state = self._state_at(position)
+            with_cache = self.term.virial(self.clock, state, self.cache)
+            without = self.term.virial(self.clock, state)
+            return with_cache, without, -jax.grad(strained_energy)(strain).T
+
+        computed, uncached, expected = map(
+            np.asarray, jax.jit(virials)(particles.position, np.zeros((d, d)))
+        )
         check_equal(computed, uncached, f"{self.what}.virial with a cache against without", "sum")
         # A rectangular box cannot be sheared: only the diagonal of its strain means anything.
         if not allows_any_strain(particles.space):
             computed, expected = np.diagonal(computed), np.diagonal(expected)
         name = f"{self.what}.virial against minus the derivative of energy by strain"
         check_equal(computed, expected, name, "gradient")
-
-    def _virials(self):
-        with_cache = self.term.virial(self.clock, self.state, self.cache)
-        return with_cache, self.term.virial(self.clock, self.state)
 
     def check_order(self, compare: str) -> None:
         """Particles in another order have the same forces in that order."""

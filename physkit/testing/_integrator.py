@@ -106,8 +106,8 @@ class _IntegratorExamination:
         self.dt, self.steps, self.key, self.compare = float(dt), steps, key, compare
         # An array, so that refinements with more steps share one compiled loop.
         self._count = jnp.int32(steps)
-        self.advance = require_traceable(_advance, self.what)
-        self.step = require_traceable(_step, self.what)
+        self.advance = require_traceable(_compiled_advance, self.what)
+        self.step = require_traceable(_compiled_step, self.what)
         self.aux = prepare_and_init(self.integrator, self.state, self.clock(0))
 
     def clock(self, n: int, dt: float | None = None, dtype: DTypeLike = jnp.float64) -> Clock:
@@ -294,7 +294,7 @@ def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock)
     aux = integrator.init(plan, clock, state)
     # A cache may need to grow more than once: what one overflow hides, the next step shows.
     for _ in range(5):
-        after = eqx.filter_jit(_step)(integrator, clock, state, aux)[1]
+        after = _compiled_step(integrator, clock, state, aux)[1]
         if not has_overflow(after):
             return aux
         aux = integrator.refresh(plan, clock, state, grow_caches(aux, after)[0])
@@ -329,6 +329,10 @@ def _advance(integrator, state, aux, clock, steps):
     return jax.lax.fori_loop(0, steps, lambda n, carry: body(carry, n)[0], (state, aux))
 
 
+# Compiled once for all that is examined: a refinement differs in numbers only.
+_compiled_step, _compiled_advance = eqx.filter_jit(_step), eqx.filter_jit(_advance)
+
+
 def _loop(integrator, plan, state, aux, clock, steps):
     """`steps` steps that can be differentiated in both modes."""
     numbers = jnp.arange(steps, dtype=jnp.int32)
@@ -353,7 +357,7 @@ def _step_backwards(integrator, state, dt, steps, key):
     # Starts at t = steps·dt, so that forces which depend on time see the times of the way there.
     clock = Clock.at(StepCount.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
     aux = prepare_and_init(integrator, state, clock)
-    return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]
+    return _compiled_advance(integrator, state, aux, clock, jnp.int32(steps))[0]
 
 
 def _with_spaces_of(state: State, other: PyTree) -> Any:

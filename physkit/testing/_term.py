@@ -27,6 +27,7 @@ from ._perturbed_states import perturb_positions, squeeze
 from ._trees import (
     check_batch,
     check_no_numbers_in_static,
+    compiled,
     parameter_paths,
     perturb,
     require_traceable,
@@ -53,6 +54,7 @@ class Examination:
         self.clock = Clock.at(StepCount.of(0), float(t), 0.01, key)
         self.seed = 5  # any; fixed, so that a failure repeats
         self.compiled = require_traceable(_call, self.what)
+        self.outputs = compiled(self._outputs)
         self.overflows = jax.jit(has_overflow)
         self.cache = self.init_cache(self.term, self.state)
 
@@ -153,17 +155,16 @@ class Examination:
         """A batch of states and parameters gives what each member alone gives."""
         # Different enough that one member may rebuild its cache where another does not.
         states = [self.state, perturb_positions(self.state, 3), squeeze(self.state, 0.98)]
-        # Tables of pairs must stay symmetric, or the force of the pair ij would not be that of ji.
-        terms = [self.term, symmetrize_tables(perturb(self.term, 5, 1e-4)), self.term]
-        members = list(zip(terms, states, strict=True))
-        check_batch(lambda member: self._outputs(*member), members, self.what, compare)
+        terms = [self.term, perturb(self.term, 5, 1e-4), self.term]
+        members = [{"term": t, "state": s} for t, s in zip(terms, states, strict=True)]
+        check_batch(self.outputs, members, self.what, compare)
 
     def check_gradients(self, ignore: Sequence[str], noise: float) -> None:
         """By every leaf of the term (which must all matter) and of the state (which need not)."""
         everything = {"term": self.term, "state": self.state}
         required = {f"['term']{p}" for p in parameter_paths(self.term)}
         check_gradient(
-            lambda at: self._outputs(symmetrize_tables(at["term"]), at["state"]),
+            self.outputs,
             everything,
             ignore=ignore,
             require_gradient=required,
@@ -176,7 +177,9 @@ class Examination:
         del term, state
         return {}
 
-    def _outputs(self, term: AbstractTerm, state: State) -> dict[str, Any]:
+    def _outputs(self, at: dict[str, Any]) -> dict[str, Any]:
+        # Tables of pairs must stay symmetric, or the force of the pair ij would not be that of ji.
+        term, state = symmetrize_tables(at["term"]), at["state"]
         value = term(self._clock_like(state), state, self.cache)[0]
         return {"value": value, **self.more_outputs(term, state)}
 

@@ -146,7 +146,7 @@ def random_like(leaf: PyTree, seed: Any) -> Any:
 
 def as_array_like(leaf: PyTree, value: ArrayLike) -> Any:
     """`value` as a JAX array of the leaf's precision."""
-    return jnp.asarray(np.asarray(value, leaf.dtype))
+    return jax.device_put(np.asarray(value, leaf.dtype))  # `asarray` compiles a program per shape
 
 
 def stack_members(members: list[Any]) -> tuple[Any, Any]:
@@ -160,12 +160,14 @@ def stack_leaves(*leaves: Any) -> Any:
     """Arrays along a new first axis, on the host (random keys where they are)."""
     if is_key(leaves[0]):
         return jnp.stack(leaves)
-    return jnp.asarray(np.stack([np.asarray(x) for x in leaves]))
+    return jax.device_put(np.stack([np.asarray(x) for x in leaves]))
 
 
 def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:
     """`vmap` of `function` over the members equals a Python loop over them."""
     arrays, rest = stack_members(members)
+    # Compiled, too: only the batching may differ, and not the fusion of operations.
+    function = compiled(function)
 
     def call(arrays):
         return eqx.filter(function(eqx.combine(arrays, rest)), eqx.is_array)
@@ -174,21 +176,27 @@ def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, k
         batched = jax.jit(jax.vmap(call))(arrays)
     except Exception as error:
         raise AssertionError(f"{what}: fails under vmap: {first_line(error)}") from error
-    # Compiled, too: only the batching may differ, and not the fusion of operations.
-    single = jax.jit(call)
-    results = [single(eqx.filter(m, eqx.is_array)) for m in members]
-    stacked = jax.tree.map(lambda *x: jnp.stack(x), *results)
-    check_equal(batched, stacked, f"{what}, vmap", kind)
+    results = [eqx.filter(function(m), eqx.is_array) for m in members]
+    check_equal(batched, jax.tree.map(stack_leaves, *results), f"{what}, vmap", kind)
+
+
+def compiled(function: Callable) -> Callable:
+    """`function` under `eqx.filter_jit`; one that is compiled already stays as it is."""
+    return function if hasattr(function, "lower") else eqx.filter_jit(function)
 
 
 def require_traceable(function: Callable, what: str) -> Callable:
-    """`function` under `eqx.filter_jit`; a failure to trace it says what that means."""
-    compiled = eqx.filter_jit(function)
+    """`function`, compiled; a failure to trace it says what that means."""
+    return explain_untraceable(compiled(function), what)
+
+
+def explain_untraceable(function: Callable, what: str) -> Callable:
+    """`function`, whose failures to be traced say what that means."""
 
     def call(*args: Any):
         # Only these two say that Python wanted a number; other errors are the user's own.
         try:
-            return compiled(*args)
+            return function(*args)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
             raise AssertionError(
                 f"{what}: cannot be compiled, because it reads the numbers of an array in Python "

@@ -122,19 +122,25 @@ def case(request):
 def test_displacement_properties(case, dtype):
     """It is antisymmetric, ignores whole cells, broadcasts shapes and keeps the precision."""
     d, space = case[0], cast_floats(case[1], dtype)
-    a, b = (jnp.asarray(x, dtype) for x in points(d, 12))
-    scale = max([1.0, *(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(space))])
+    a, b = (x.astype(dtype) for x in points(d, 12))
+    scale = max([1.0, *(float(np.max(np.abs(x))) for x in jax.tree.leaves(space))])
     tolerance = scale * (2e-5 if dtype == jnp.float32 else 1e-12)
-    forward, backward = space.displacement(a, b), space.displacement(b, a)
+    cells = np.random.default_rng(0).integers(-2, 3, (12, d)).astype(np.int32)
+    cells = np.where(np.array(space.periodic_axes(d))[None], cells, 0)
+
+    @jax.jit
+    def displacements(space, a, b, cells):
+        shifted = space.displacement(space.unwrap(a, cells), b)
+        return space.displacement(a, b), space.displacement(b, a), shifted
+
+    forward, backward, shifted = displacements(space, a, b, cells)
     assert forward.dtype == dtype
-    np.testing.assert_allclose(forward, -backward, atol=tolerance)
-    cells = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (12, d)), jnp.int32)
-    cells = jnp.where(jnp.array(space.periodic_axes(d))[None], cells, 0)
-    shifted = space.displacement(space.unwrap(a, cells), b)
+    np.testing.assert_allclose(forward, -np.asarray(backward), atol=tolerance)
     np.testing.assert_allclose(
-        jnp.linalg.norm(shifted, axis=1), jnp.linalg.norm(forward, axis=1), atol=10 * tolerance
+        np.linalg.norm(shifted, axis=1), np.linalg.norm(forward, axis=1), atol=10 * tolerance
     )
-    assert space.displacement(a[:, None], b[None]).shape == (12, 12, d)
+    shape = jax.eval_shape(space.displacement, a[:, None], b[None]).shape
+    assert shape == (12, 12, d)
 
 
 def test_unwrap_is_the_inverse_of_wrap(case, dtype):
@@ -181,20 +187,26 @@ def test_derivatives_by_lengths_and_vectors(name):
         total = jnp.sum(weight * s.displacement(a, b)) + jnp.sum(weight**2 * s.unwrap(a, image))
         return total + s.volume + s.max_cutoff(d) + jnp.sum(inside * weight)
 
-    direction = jnp.sin(1 + jnp.arange(cell.size, dtype=float)).reshape(cell.shape)
-    expected = (outcome(cell + 1e-6 * direction) - outcome(cell - 1e-6 * direction)) / 2e-6
-    found = jax.grad(outcome)(cell)
-    np.testing.assert_allclose(jnp.sum(found * direction), expected, rtol=1e-6, atol=1e-7)
-    forward = jax.jvp(outcome, (cell,), (direction,))[1]
+    direction = np.sin(1 + np.arange(cell.size, dtype=float)).reshape(cell.shape)
+    value = jax.jit(outcome)
+    expected = (value(cell + 1e-6 * direction) - value(cell - 1e-6 * direction)) / 2e-6
+    derivatives = lambda x, v: (jax.grad(outcome)(x), jax.jvp(outcome, (x,), (v,))[1])
+    found, forward = jax.jit(derivatives)(cell, direction)
+    np.testing.assert_allclose(np.sum(found * direction), expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_derivative_by_position_is_one(case):
     d, space = case
-    a, b = (jnp.asarray(x[0]) for x in points(d))
-    found = jax.jacfwd(lambda a: space.displacement(a, b))(a)
+    a, b = (x[0] for x in points(d))
+
+    @jax.jit
+    def derivatives(a, b):
+        by_displacement = jax.jacfwd(lambda a: space.displacement(a, b))(a)
+        return by_displacement, jax.jacrev(lambda a: space.wrap(a[None])[0])(a)
+
+    found, wrapped = derivatives(a, b)
     np.testing.assert_allclose(found, np.eye(d), atol=1e-14)
-    wrapped = jax.jacrev(lambda a: space.wrap(a[None])[0])(a)
     np.testing.assert_allclose(wrapped, np.eye(d), atol=1e-14)
 
 
