@@ -41,6 +41,7 @@ FIRST = (
     "neighbor-lists",
     "many-body",
     "constraints",
+    "electrostatics",
     "what-can-go-wrong",
 )
 FOLDERS = {

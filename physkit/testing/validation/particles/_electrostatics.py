@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from physkit.core import Clock, StepCount
+from physkit.coupling import ParticleMeshEwald
 from physkit.geometry import Box
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractEwaldSum, Ewald, LennardJones, Pairwise
@@ -41,6 +42,8 @@ def madelung_constants() -> dict[str, Any]:
     return {
         "NaCl": madelung(rock_salt(), Ewald(1.0, 1e-13)),
         "CsCl": madelung(cesium_chloride(), Ewald(0.57, 1e-13)),
+        "NaCl, mesh": madelung(rock_salt(), ParticleMeshEwald(1.0, 1e-4)),
+        "CsCl, mesh": madelung(cesium_chloride(), ParticleMeshEwald(0.57, 1e-4)),
     }
 
 
@@ -85,6 +88,28 @@ def nist_spce_1() -> dict[str, Any]:
     return dict(energies(state))
 
 
+def openmm_water() -> dict[str, Any]:
+    """The same water by a particle mesh: its energy in kJ/mol, and the error of forces against Ewald's sum."""
+    state = water()
+    settings: dict[str, Any] = {
+        "coulomb_constant": 1389.3545764438198,
+        "exclude": molecules_of_three(state.num_particles),
+    }
+    mesh = ParticleMeshEwald(9.0, 1e-4, **settings).for_start(state)
+    direct = Ewald(9.0, 1e-10, **settings).for_start(state)
+
+    def values(force: AbstractEwaldSum) -> tuple[Any, Any]:
+        cache = jax.jit(lambda state: force.init(state))(state)
+        evaluate = jax.jit(
+            lambda cache: (force(_clock(), state, cache)[0], force.energy(_clock(), state, cache))
+        )
+        return evaluate(cache)
+
+    (found, energy), (expected, _) = values(mesh), values(direct)
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    return {"energy": energy, "error of forces": error}
+
+
 def _clock() -> Clock:
     return Clock.at(StepCount.of(0), 0.0, 1.0)
 
@@ -96,6 +121,8 @@ CASES = (
         (
             Published("NaCl", 1.7475645946331822, 1e-10),
             Published("CsCl", 1.7626747730709, 1e-10),
+            Published("NaCl, mesh", 1.7475645946331822, 1e-4),
+            Published("CsCl, mesh", 1.7626747730709, 1e-4),
         ),
         "Crandall & Buhler 1987; Borwein et al. 1985",
     ),
@@ -113,6 +140,18 @@ CASES = (
             Published("background", 0.0, 1e-6),
         ),
         "NIST SRSW, SPC/E water configuration 1",
+        needs_reference_data=True,
+    ),
+    Case(
+        "openmm-water",
+        openmm_water,
+        (
+            # Converged: its Ewald and mesh sums agree to 1e-9 at an error tolerance of 1e-7.
+            Published("energy", -4883.22687, 1e-5, "relative"),
+            Published("error of forces", 0.0, 1e-4, "at most"),
+        ),
+        "OpenMM 8, Reference platform, NonbondedForce with PME; positions of NIST's SPC/E configuration 1",
+        slow=True,
         needs_reference_data=True,
     ),
 )
