@@ -38,6 +38,7 @@ FIRST = (
     "several-processes",
     "scaling",
     "gpus",
+    "baths",
     "neighbor-lists",
     "many-body",
     "constraints",
