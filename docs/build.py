@@ -43,6 +43,7 @@ FIRST = (
     "many-body",
     "constraints",
     "electrostatics",
+    "molecules",
     "what-can-go-wrong",
 )
 FOLDERS = {
@@ -64,6 +65,8 @@ FOLDERS = {
     "fit": "fits, bounds, standard errors",
     "ensemble": "sweeps, workers, statistics of members",
     "systems": "ready-made simulations",
+    "interop": "structures and force fields of other packages",
+    "interop.openmm": "force fields from OpenMM",
     "plot": "pictures",
     "testing": "the test battery",
     "testing.validation": "published numbers",

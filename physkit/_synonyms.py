@@ -181,7 +181,7 @@ _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
 _TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
-_UNITS = "units: numbers are in any consistent system; temperatures are energies, k_B T"
+_UNITS = "pk.units: what a kelvin or a bar is in a system of units; temperatures are energies, k_B T"
 
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
@@ -211,7 +211,7 @@ ABSENT: dict[str, str] = {
     "Metadynamics": "enhanced sampling: pk.ExternalEnergy takes a bias that does not change",
     "ReplicaExchange": "exchanges between replicas: pk.sweep runs replicas side by side",
     "Lindblad": "open quantum systems: pk.equations.Schroedinger is for wave functions on grids",
-    "units": _UNITS, "kB": _UNITS, "constants": _UNITS,
+    "kB": _UNITS, "constants": _UNITS,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 
 from physkit.core import MissingExtraError, ParameterError, UnitSystem, explain_call, metal
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
-from physkit.particles import Particles
+from physkit.particles import Particles, element_symbol
 
 # ASE's unit of time, Å √(Da/eV) by older constants, is that of `metal` to 1e-8: the two are taken as the same.
 
@@ -112,9 +112,9 @@ def _frozen(atoms: Any) -> np.ndarray | None:
 def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
     """An `ase.Atoms` of these particles, at their unwrapped positions.
 
-    Symbols are `species_names`; one that is no element, or particles without names, are X. Velocities become
-    momenta, charges initial charges, frozen particles `FixAtoms`. One- and two-dimensional particles get zeros
-    for the other axes.
+    Symbols are `species_names`, up to a colon; one that is no element, or particles without names, are X.
+    Velocities become momenta, charges initial charges, frozen particles `FixAtoms`. One- and two-dimensional
+    particles get zeros for the other axes.
 
     **Arguments:**
 
@@ -139,7 +139,8 @@ def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
     names, species = particles.species_names, particles.species
     symbols = ["X"] * n
     if names is not None and species is not None:
-        symbols = [names[k] if names[k] in atomic_numbers else "X" for k in species.tolist()]
+        known = [x if x in atomic_numbers else "X" for x in map(element_symbol, names)]
+        symbols = [known[k] for k in species.tolist()]
     atoms = ase.Atoms(
         symbols,
         _to_3d(length * np.asarray(particles.unwrapped, float)),

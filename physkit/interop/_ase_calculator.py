@@ -1,6 +1,6 @@
 """An ASE calculator of any force of physkit."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def ase_calculator(
     force_unit = energy_unit * metal.length / units.length
 
     class PhyskitCalculator(Calculator):
-        implemented_properties = ("energy", "forces", "stress", "free_energy")
+        implemented_properties: ClassVar[list[str]] = ["energy", "forces", "stress", "free_energy"]
 
         def calculate(
             self,

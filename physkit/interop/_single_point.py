@@ -34,7 +34,7 @@ def single_point(
 
         σ = −W / V,   W = Σ r ⊗ f
 
-    Velocities play no part: the stress is that at rest.
+    Velocities and constraints play no part: forces and stress are those of `force` alone.
 
     **Arguments:**
 
@@ -47,15 +47,15 @@ def single_point(
 
     **Notes:** runs on the host, like `run`. Inside of `jit` and `grad`, observe a simulation with `simulate`.
     """
-    at_rest = jax.tree.map(_without_velocity, as_state(state), is_leaf=_is_particles)
-    particles = particles_in(at_rest, component)
+    resting = jax.tree.map(_at_rest, as_state(state), is_leaf=_is_particles)
+    particles = particles_in(resting, component)
     has_volume = particles.space.cell(particles.dimension) is not None
     quantities = {"energy": PotentialEnergy(component), "force": ParticleForces(component)}
     if has_volume:
         quantities["stress"] = StressTensor(component)
     # The start of a simulation evaluates everything at step 0, with lists as large as they must be.
     sim = Simulation(VelocityVerlet(force), dt=1.0, observers=Every(1, **quantities))
-    frames = init_and_observe(sim, at_rest, None)[2]
+    frames = init_and_observe(sim, resting, None)[2]
     first = {name: np.asarray(x)[0] for name, x in frames.items()}
     return SinglePoint(float(first["energy"]), first["force"], first.get("stress"))
 
@@ -64,7 +64,8 @@ def _is_particles(node: object) -> bool:
     return isinstance(node, Particles)
 
 
-def _without_velocity(node: PyTree) -> PyTree:
+def _at_rest(node: PyTree) -> PyTree:
     if not isinstance(node, Particles):
         return node
-    return node.replace(velocity=jnp.zeros_like(node.velocity))
+    # Constraints need not hold: their forces belong to a motion.
+    return node.replace(velocity=jnp.zeros_like(node.velocity), constraints=None)

@@ -102,6 +102,11 @@ def as_species(
     return numbers, names
 
 
+def element_symbol(name: str) -> str:
+    """The element of a species: what stands before a colon, `C` of `C:2`."""
+    return name.partition(":")[0]
+
+
 def _words(species: Numbers, n: int) -> list[str] | None:
     """The names of the species of `n` particles; None for numbers."""
     if isinstance(species, str):

@@ -53,7 +53,7 @@ class Particles(AbstractShardedParticles):
     - `space`: `Free()` if left out.
     - `charge`: `[n]` or one for all; optional.
     - `species`: `[n]` integers from 0, rows of per-species tables, or names such as `["Na", "Cl", …]`, which
-      are numbered as they come; optional. `species_names` are the names, by number.
+      are numbered as they come; optional. `species_names` are the names, by number; `C:2` is carbon, too.
     - `id`: `[n]` distinct integers, for noise and the order of frames; 0 … n−1 if left out.
     - `frozen`: `[n]` bools; frozen particles exert forces and never move; optional.
     - `constraints`: `DistanceConstraints(…)`, `RigidWater(…)` or a sum of them; optional.

@@ -53,5 +53,5 @@ def test_reduced_units_of_argon():
 
 
 def test_units_are_positive():
-    with pytest.raises(ParameterError, match="the unit of mass must be positive; got 0.0"):
+    with pytest.raises(ParameterError, match="the unit of mass must be positive; got 0"):
         units.UnitSystem("none", 1.0, 0.0, 1.0, 1.0)

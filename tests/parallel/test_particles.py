@@ -234,7 +234,10 @@ def test_bonds_and_angles_over_devices():
 
 def test_many_body_energies_over_devices():
     """Rows of copies know their pairs from the other end, and what is done to copies travels back."""
-    (angular, *_), atoms = SYSTEMS["many_body"]()[0].integrator.force.terms, fluid(species=np.arange(96) % 2)
+    (angular, *_), atoms = (
+        SYSTEMS["many_body"]()[0].integrator.force.terms,
+        fluid(species=np.arange(96) % 2),
+    )
     check_over_devices(pk.forces.Forces.of(angular), atoms)
 
 

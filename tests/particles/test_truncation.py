@@ -10,6 +10,7 @@ from physkit.particles.forces import (
     TRUNCATIONS,
     Coulomb,
     LennardJones,
+    Pairwise,
     SoftSphere,
     Yukawa,
     lorentz_berthelot,
@@ -188,3 +189,17 @@ def test_tail_in_single_precision_and_its_gradient():
 def test_bad_input(act, words):
     with pytest.raises(ParameterError, match=words):
         act()
+
+
+def test_pairwise_switches_where_it_is_told():
+    force = Pairwise(LennardJones(), 2.5, truncation="switch", switch_start=2.0)
+    whole, cut = LennardJones(), force.truncated_potential(np.dtype(float))
+    for r in (1.5, 1.99, 2.01, 2.3):
+        same = float(cut.energy(jnp.asarray(r * r))) == pytest.approx(
+            float(whole.energy(jnp.asarray(r))), rel=1e-6
+        )
+        assert same == (r < 2)
+    with pytest.raises(ParameterError, match="switch_start must lie below the cutoff"):
+        Pairwise(LennardJones(), 2.5, truncation="switch", switch_start=3.0)
+    with pytest.raises(ParameterError, match="switch_start is for truncation"):
+        Pairwise(LennardJones(), 2.5, switch_start=2.0)

@@ -95,7 +95,12 @@ FIELDS: dict[str, dict[str, str | None]] = {
         "box_lengths": "lengths",
     },
     "PairCache": {"neighbors": "list", "current": None},
-    "Pairwise": {"excluded_partners": "partners", "use_neighbor_list": "listed", "plan": None},
+    "Pairwise": {
+        "excluded_partners": "partners",
+        "use_neighbor_list": "listed",
+        "plan": None,
+        "switch_start": None,
+    },
     "ParticleMesh": {"interaction": "law"},
     "Particles": {
         "fixed_point": "lattice",

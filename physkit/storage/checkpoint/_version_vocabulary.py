@@ -90,7 +90,7 @@ VERSION_0_2 = Vocabulary(
         "Gas": {"gamma": None},
         "ListedPairs": {"reverse": None},
         "PairCache": {"current": None},
-        "Pairwise": {"plan": None},
+        "Pairwise": {"plan": None, "switch_start": None},
         "Particles": {"species_names": None, "constraints": None},
         "ShardedNeighborList": {"reverse": None},
     }

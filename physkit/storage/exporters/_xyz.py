@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from physkit.core import ParameterError
+from physkit.particles import element_symbol
 
 from .._atomic import open_atomically
 from .._read_hdf5 import read_hdf5
@@ -121,7 +122,8 @@ def _cells(file: h5py.File, checksums: FileChecksums, rows: slice) -> list[str]:
 def _element(species: int, names: tuple[str, ...] | None) -> str:
     """The symbol of a species, by name or else by number; X, "unknown", for what is none."""
     if names is not None:
-        return names[species] if names[species] in _ELEMENTS else "X"
+        symbol = element_symbol(names[species])
+        return symbol if symbol in _ELEMENTS else "X"
     return _ELEMENTS[species] if 0 <= species < len(_ELEMENTS) else "X"
 
 

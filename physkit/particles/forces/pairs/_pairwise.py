@@ -69,6 +69,7 @@ class Pairwise(AbstractListedForce):
       the box still allows. A longer skin means fewer rebuilds and more pairs.
     - `truncation`: `"shifted-force"` (energy and force go to 0 at the cutoff), `"switch"`, `"plain"`
       or `"shifted"`; see `truncate`.
+    - `switch_start`: where a switch begins, length; 0.9 r_c if left out.
     - `tail`: add to energy and virial what a plain cutoff leaves out, assuming that the fluid is uniform
       beyond the cutoff.
     - `exact`: round each pair's force to a multiple of a quantum and add these exactly. The force then
@@ -103,6 +104,7 @@ class Pairwise(AbstractListedForce):
     cutoff: float | None = static()
     skin: float | None = static()
     truncation: str = static()
+    switch_start: float | None = static()
     tail: bool = static()
     exact: bool = static()
     quantum: Float[Array, ""] | None = data()
@@ -121,6 +123,7 @@ class Pairwise(AbstractListedForce):
         skin: float | None = None,
         truncation: str = "shifted-force",
         *,
+        switch_start: float | None = None,
         tail: bool = False,
         exact: bool = False,
         quantum: ArrayLike | None = None,
@@ -133,6 +136,7 @@ class Pairwise(AbstractListedForce):
         self.cutoff = as_length("cutoff", cutoff, above=0.0)
         self.skin = as_length("skin", skin)
         self.truncation, self.tail, self.exact = truncation, bool(tail), bool(exact)
+        self.switch_start = as_length("switch_start", switch_start)
         self.quantum = None if quantum is None else as_parameter(quantum)
         self.exclude = self.excluded_partners = None
         if exclude is not None:
@@ -145,7 +149,7 @@ class Pairwise(AbstractListedForce):
             True if of_a_list and use_neighbor_list is None else use_neighbor_list
         )
         self.component, self.plan = component, None
-        check_truncation(truncation, cutoff)
+        check_truncation(truncation, cutoff, self.switch_start)
         potential.require_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):
             raise ParameterError(
@@ -255,7 +259,8 @@ class Pairwise(AbstractListedForce):
         potential = potential or self.potential
         if self.cutoff is None:
             return PlainCut(potential, jnp.asarray(jnp.inf, dtype))
-        return truncate(potential, jnp.asarray(self.cutoff, dtype), self.truncation)
+        start = None if self.switch_start is None else jnp.asarray(self.switch_start, dtype)
+        return truncate(potential, jnp.asarray(self.cutoff, dtype), self.truncation, start)
 
     def _find_neighbors(self, particles: Particles) -> AbstractNeighbors | None:
         if self.cutoff is None:
