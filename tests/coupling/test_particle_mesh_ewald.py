@@ -77,13 +77,9 @@ def test_battery():
 
 def test_over_devices():
     state = charges(pk.Box([6.0] * 3), 40).replace(mass=jnp.full(40, 50.0))
-    soft = pk.Pairwise(pk.potentials.SoftSphere(1.0, 1.2, 9.0), 1.8)
-    for electric in (
-        ParticleMeshEwald(1.8, 1e-3, exclude=[[0, 1]], mesh=16),
-        Ewald(1.8, 1e-3, exclude=[[0, 1]], waves=5),
-    ):
-        sim = pk.Simulation(pk.VelocityVerlet(soft + electric), dt=0.002)
-        check_devices(sim, state, steps=4, devices=((2,),))
+    for electric in (ParticleMeshEwald(1.4, 1e-2, mesh=8), Ewald(1.4, 1e-2, waves=3)):
+        sim = pk.Simulation(pk.VelocityVerlet(electric), dt=0.001)
+        check_devices(sim, state, 2, ((2,),), gradient=False)
 
 
 def test_reversible_with_exact_sums():
