@@ -45,7 +45,7 @@ def test_a_system_agrees_with_itself(name):
 
 
 def test_reduced_units_of_argon():
-    reduced = units.lennard_jones_units(3.405, 119.8 * units.metal.kelvin, 39.948, units.metal)
+    reduced = units.lennard_jones_units(119.8 * units.metal.kelvin, 3.405, 39.948, units.metal)
     np.testing.assert_allclose(reduced.time, 2.156e-12, rtol=1e-3)
     assert 119.8 * reduced.kelvin == pytest.approx(1)
     assert reduced.coulomb_constant == pytest.approx(1)

@@ -200,13 +200,13 @@ atomic = UnitSystem("atomic", _BOHR, _ELECTRON, _HARTREE, _CHARGE)
 
 
 def lennard_jones_units(
-    sigma: float, epsilon: float, mass: float, units: UnitSystem = SI
+    epsilon: float, sigma: float, mass: float, units: UnitSystem = SI
 ) -> UnitSystem:
-    """Reduced units of a substance: σ, ε and m given in `units`; charges in √(4π ε₀ σ ε).
+    """Reduced units of a substance: ε, σ and m given in `units`; charges in √(4π ε₀ σ ε).
 
         T* = k_B T/ε,   ρ* = ρσ³,   t* = t √(ε/m)/σ
 
-    `lennard_jones_units(3.405, 0.0103, 39.948, metal)` is argon.
+    `lennard_jones_units(0.0103, 3.405, 39.948, metal)` is argon.
     """
     length, energy = sigma * units.length, epsilon * units.energy
     charge = math.sqrt(4 * math.pi * _PERMITTIVITY * length * energy)
