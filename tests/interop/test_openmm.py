@@ -11,7 +11,7 @@ from physkit import find, interop, units
 from physkit.core import Clock, ParameterError, StepCount
 from physkit.geometry import Free
 from physkit.particles import RigidWater, constrain
-from physkit.particles.forces import Forces
+from physkit.particles.forces import Forces, VirtualSites
 
 openmm = pytest.importorskip("openmm")
 app = pytest.importorskip("openmm.app")
@@ -34,6 +34,7 @@ def reference(system, positions):
     platform = openmm.Platform.getPlatformByName("Reference")
     context = openmm.Context(system, openmm.VerletIntegrator(1e-3), platform)
     context.setPositions(positions)
+    context.computeVirtualSites()
     energies = {}
     for k, force in enumerate(system.getForces()):
         state = context.getState(getEnergy=True, groups={k})
@@ -53,6 +54,11 @@ def evaluate(particles, force):
     return {n: term.energy(clock, particles, cache) for n, term, cache in terms}, total[None]
 
 
+def on_particles(system, forces):
+    """Forces of OpenMM on its particles, those on sites spread to their parents by OpenMM itself."""
+    return forces[[k for k in range(len(forces)) if not system.isVirtualSite(k)]]
+
+
 def require_same(system, topology, positions, unit=units.molecular, energy=1e-5, force=1e-4):
     particles, forces = interop.from_openmm(system, topology, positions, units=unit)
     # What is chosen from the numbers of the box, a mesh, is chosen outside of a trace.
@@ -65,6 +71,7 @@ def require_same(system, topology, positions, unit=units.molecular, energy=1e-5,
             found = sum(float(energies.get(term, 0)) for term in TERMS[name]) / to_kj
             np.testing.assert_allclose(found, value, rtol=energy, err_msg=name)
     found_forces = np.asarray(total) / to_kj * unit.nanometer
+    expected_forces = on_particles(system, expected_forces)
     error = np.sqrt(np.mean((found_forces - expected_forces) ** 2))
     assert error < force * np.sqrt(np.mean(expected_forces**2))
     return particles, forces
@@ -226,3 +233,20 @@ def test_reaction_field_and_switch():
         without_dispersion_correction(case[0])
         _, force = require_same(*case, energy=1e-8, force=1e-7)
         assert find(force, "lennard_jones").switch_start == pytest.approx(0.5)
+
+
+def test_water_with_virtual_sites():
+    """TIP4P-Ew by the reaction field: charges on sites that are no particles here."""
+    modeller = app.Modeller(app.Topology(), [] * openmm.unit.nanometer)
+    field = app.ForceField("tip4pew.xml")
+    modeller.addSolvent(field, model="tip4pew", boxSize=openmm.Vec3(1.4, 1.4, 1.4))
+    with jax.enable_x64(True):
+        system = field.createSystem(
+            modeller.topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.6
+        )
+        without_dispersion_correction(system)
+        case = system, modeller.topology, modeller.positions
+        particles, force = require_same(*case, energy=1e-8, force=1e-7)
+        assert 4 * particles.num_particles == 3 * system.getNumParticles()
+        assert isinstance(find(force, "coulomb"), VirtualSites)
+        assert isinstance(particles.constraints.parts[0], RigidWater)

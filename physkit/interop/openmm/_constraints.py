@@ -9,13 +9,18 @@ from physkit.particles import AbstractConstraint, DistanceConstraints, RigidWate
 from ._quantities import Converter, plain
 
 
-def constraints(system: Any, mass: np.ndarray, to: Converter) -> AbstractConstraint | None:
-    """The constraints of the system: triangles of water by SETTLE, all others pair by pair."""
+def constraints(
+    system: Any, mass: np.ndarray, place: np.ndarray, to: Converter
+) -> AbstractConstraint | None:
+    """The constraints of the system: triangles of water by SETTLE, all others pair by pair.
+
+    `mass` is that of the particles, `place[k]` where OpenMM's particle k is among them.
+    """
     count = system.getNumConstraints()
     if not count:
         return None
     table = [system.getConstraintParameters(k) for k in range(count)]
-    pairs = np.array([row[:2] for row in table])
+    pairs = place[np.array([row[:2] for row in table])]
     lengths = np.array([plain(row[2]) for row in table]) * to.length
     waters, is_water = _rigid_waters(pairs, lengths, mass)
     parts: list[AbstractConstraint] = [

@@ -21,6 +21,7 @@ from physkit.particles.forces import (
 )
 
 from ._quantities import Converter, plain, rows
+from ._sites import Numbering
 
 # Beyond every molecule, in nm: OpenMM's NoCutoff, with a list that leaves excluded pairs out.
 _WITHOUT_CUTOFF = 1e3
@@ -29,7 +30,8 @@ _WITHOUT_CUTOFF = 1e3
 class Nonbonded(NamedTuple):
     """A `NonbondedForce` taken apart.
 
-    - `forces`: by name. `species`: `[n]`, rows of the Lennard-Jones tables. `charge`: `[n]`.
+    - `forces`: by name. `species`, `charge`: `[m]`, of particles and then of sites; species are rows of the
+      Lennard-Jones tables.
     """
 
     forces: dict[str, AbstractForce]
@@ -37,7 +39,9 @@ class Nonbonded(NamedTuple):
     charge: np.ndarray
 
 
-def nonbonded_forces(force: Any, elements: list[str], to: Converter) -> Nonbonded:
+def nonbonded_forces(
+    force: Any, elements: list[str], numbering: Numbering, to: Converter
+) -> Nonbonded:
     """Lennard-Jones, electrostatics and exceptions of an OpenMM `NonbondedForce`.
 
     **Errors:** `ParameterError` for what has no counterpart, by name.
@@ -46,7 +50,7 @@ def nonbonded_forces(force: Any, elements: list[str], to: Converter) -> Nonbonde
         raise ParameterError(
             "NonbondedForce with parameter offsets (alchemy) has no counterpart here"
         )
-    table = np.array(rows(force.getNumParticles(), force.getParticleParameters))
+    table = np.array(rows(force.getNumParticles(), force.getParticleParameters))[numbering.order]
     charge = table[:, 0] * to.charge
     # Particles without a well have no use for their diameter: one species for all of an element.
     kinds = [
@@ -63,6 +67,7 @@ def nonbonded_forces(force: Any, elements: list[str], to: Converter) -> Nonbonde
     exceptions = np.array(rows(force.getNumExceptions(), force.getExceptionParameters)).reshape(
         -1, 5
     )
+    exceptions[:, :2] = numbering.place[exceptions[:, :2].astype(int)]
     pairs = exceptions[:, :2].astype(int)
     exclude = pairs if len(pairs) else None
     coulomb_constant = to.units.coulomb_constant
@@ -71,7 +76,8 @@ def nonbonded_forces(force: Any, elements: list[str], to: Converter) -> Nonbonde
         **_electrostatics(force, coulomb_constant, charge, exclude, to),
         **_exceptions(exceptions, tables, species, charge, coulomb_constant, to),
     }
-    return Nonbonded(forces, species, charge)
+    seen = {name: numbering.with_sites(f, charge, species) for name, f in forces.items()}
+    return Nonbonded(seen, species, charge)
 
 
 def _lennard_jones(

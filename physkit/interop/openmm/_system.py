@@ -16,6 +16,7 @@ from ._bonded import BONDED
 from ._constraints import constraints
 from ._nonbonded import Nonbonded, nonbonded_forces
 from ._quantities import Converter, plain, plain_array, require_openmm
+from ._sites import Numbering, number_particles
 
 # Parts of a System that are no forces between particles, with what does their work here.
 _NO_FORCES = {
@@ -55,7 +56,8 @@ def from_openmm(
 
     Takes `HarmonicBondForce`, `HarmonicAngleForce`, `PeriodicTorsionForce`, `RBTorsionForce`,
     `CMAPTorsionForce`, `NonbondedForce` (exceptions, reaction field, Ewald, PME, dispersion correction) and
-    constraints. Species are element and Lennard-Jones parameters together: `C`, `C:2`, …
+    constraints and virtual sites (averages of two or three particles, and out of their plane). Species are
+    element and Lennard-Jones parameters together: `C`, `C:2`, …
 
     **Arguments:**
 
@@ -66,12 +68,13 @@ def from_openmm(
     - `units`: of the result; OpenMM's are nm, ps, Da and kJ/mol, which are `molecular`.
     - `dtype`: precision.
 
-    **Errors:** `ParameterError` for a force, a virtual site or a setting that has no counterpart here, by name;
+    **Errors:** `ParameterError` for a force, a kind of site or a setting that has no counterpart here, by name;
     `MissingExtraError` without OpenMM.
 
-    **Notes:** rigid water becomes `RigidWater`. Positions are those given: `constrain(particles)` moves the
-    few-digit coordinates of a file to where the constraints hold. `CMMotionRemover` becomes nothing:
-    `RemoveMomentum` is an integrator.
+    **Notes:** virtual sites exist within the forces that act on them (`VirtualSites`), and are no particles.
+    Rigid water becomes `RigidWater`. Positions are those given: `constrain(particles)` moves the few-digit
+    coordinates of a file to where the constraints hold. `CMMotionRemover` becomes nothing: `RemoveMomentum` is
+    an integrator.
 
     **Reference:** Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017).
     """
@@ -79,34 +82,28 @@ def from_openmm(
     if positions is None:
         raise ParameterError("from_openmm needs positions=…, a quantity or [n 3] in nm")
     to = Converter(units)
-    n = system.getNumParticles()
-    sites = [k for k in range(n) if system.isVirtualSite(k)]
-    if sites:
-        kind = type(system.getVirtualSite(sites[0])).__name__
-        raise ParameterError(
-            f"particles {sites[:3]} … are virtual sites ({kind}), which have no counterpart here"
-        )
-    elements = _elements(topology, n)
+    numbering = number_particles(system, to)
+    elements = _elements(topology, numbering)
     names, forces, nonbonded = [], [], None
     for force in system.getForces():
         kind = type(force).__name__
         if kind == "CMMotionRemover":
             continue
         if kind == "NonbondedForce" and nonbonded is None:
-            nonbonded = nonbonded_forces(force, elements, to)
+            nonbonded = nonbonded_forces(force, elements, numbering, to)
             names += nonbonded.forces
             forces += nonbonded.forces.values()
         elif kind in BONDED:
             count, convert = BONDED[kind]
             if getattr(force, count)():
                 names.append(_unused(_NAMES[kind], names))
-                forces.append(convert(force, to))
+                forces.append(convert(force, numbering.place, to))
         else:
             why = _NO_FORCES.get(kind, "no force here does the same")
             raise ParameterError(
                 f"the system has a {kind}: {why}; remove it, or add your own force"
             )
-    particles = _particles(system, elements, nonbonded, positions, velocities, to, dtype)
+    particles = _particles(system, elements, nonbonded, numbering, positions, velocities, to, dtype)
     return MolecularSystem(particles, Forces(tuple(forces), tuple(names)))
 
 
@@ -130,19 +127,22 @@ def _particles(
     system: Any,
     elements: list[str],
     nonbonded: Nonbonded | None,
+    numbering: Numbering,
     positions: Any,
     velocities: Any,
     to: Converter,
     dtype: DTypeLike,
 ) -> Particles:
-    n = system.getNumParticles()
+    m, n, order = len(numbering.order), numbering.count, numbering.order
     position = plain_array(positions) * to.length
-    if position.shape != (n, 3):
+    if position.shape != (m, 3):
         raise ParameterError(
-            f"the system has {n} particles, the positions have shape {position.shape}"
+            f"the system has {m} particles, the positions have shape {position.shape}"
         )
-    speed = None if velocities is None else plain_array(velocities) * to.length / to.time
-    mass = np.array([plain(system.getParticleMass(k)) for k in range(n)]) * to.mass
+    position = position[order[:n]]
+    if velocities is not None:
+        velocities = plain_array(velocities)[order[:n]] * to.length / to.time
+    mass = np.array([plain(system.getParticleMass(int(k))) for k in order[:n]]) * to.mass
     space = _space(system, to)
     # OpenMM's particles of mass 0 never move.
     frozen = mass == 0
@@ -153,15 +153,15 @@ def _particles(
         position, image = np.asarray(wrapped), np.asarray(crossed)
     return Particles(
         jnp.asarray(position, dtype),
-        speed,
+        velocities,
         np.where(frozen, to.mass, mass),
         space,
-        charge=None if nonbonded is None else nonbonded.charge,
-        species=species,
+        charge=None if nonbonded is None else nonbonded.charge[:n],
+        species=species[:n],
         species_names=names,
         frozen=frozen if frozen.any() else None,
         image=image,
-        constraints=constraints(system, mass, to),
+        constraints=constraints(system, mass, numbering.place, to),
     )
 
 
@@ -173,13 +173,15 @@ def _space(system: Any, to: Converter) -> AbstractSpace:
     return Box(np.diag(vectors)) if is_box else Triclinic(vectors)
 
 
-def _elements(topology: Any, n: int) -> list[str]:
+def _elements(topology: Any, numbering: Numbering) -> list[str]:
+    """The elements of particles and sites, X where there is none."""
+    count = len(numbering.order)
     if topology is None:
-        return ["X"] * n
+        return ["X"] * count
     symbols = ["X" if a.element is None else a.element.symbol for a in topology.atoms()]
-    if len(symbols) != n:
-        raise ParameterError(f"the system has {n} particles, the topology {len(symbols)} atoms")
-    return symbols
+    if len(symbols) != count:
+        raise ParameterError(f"the system has {count} particles, the topology {len(symbols)} atoms")
+    return [symbols[k] for k in numbering.order]
 
 
 def _species(elements: list[str], species: np.ndarray | None) -> tuple[tuple[str, ...], np.ndarray]:
