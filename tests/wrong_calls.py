@@ -66,7 +66,10 @@ pk.Particles(positions=X) | did you mean position=
 pk.Particles(X, box=box) | did you mean space=
 pk.Particles(X, space=[1.0, 1.0, 1.0]) | space must be an AbstractSpace
 pk.Particles(X, space=pk.Free) | write Free(…)
-pk.Particles(X, species=["Ar"] * 4) | species must be numbers
+pk.Particles(X, species=["Ar", 1, 1, 1]) | species must be numbers
+pk.Particles(X, species=["Ar"] * 3) | species must have shape (4,)
+pk.Particles(X, species=["Ar"] * 4, species_names=["Ne"]) | not among species_names
+pk.Particles(X, species=[0, 1, 0, 1], species_names=["Ne"]) | species 1 has no name
 pk.Particles(atoms) | position must be numbers; got a Particles
 atoms.positions | did you mean 'position'
 atoms.v | did you mean 'velocity'

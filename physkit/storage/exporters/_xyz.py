@@ -66,7 +66,8 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
     with open_atomically(target, "w") as file:
         for first in range(0, len(frames), block_frames):
             block = frames[first : first + block_frames]
-            selection = slice(block.start, block.stop, block.step)
+            # A part of a range may end beyond the last frame.
+            selection = slice(block.start, block[-1] + 1, block.step)
             velocities = None if velocity is None else pad_to_3d(velocity[selection])
             steps, times = positions.step[selection], positions.time[selection]
             read_cells = partial(_cells, checksums=positions.checksums, rows=selection)
