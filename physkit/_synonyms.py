@@ -181,7 +181,9 @@ _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
 _TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
-_UNITS = "pk.units: what a kelvin or a bar is in a system of units; temperatures are energies, k_B T"
+_UNITS = (
+    "pk.units: what a kelvin or a bar is in a system of units; temperatures are energies, k_B T"
+)
 
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {

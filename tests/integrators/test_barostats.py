@@ -70,7 +70,7 @@ def force_for(make, force):
     [
         # Momentum is conserved: V^(N−1) e^(−P V/k_B T), but for trial moves of all N positions.
         (rescaling, "isotropic", 0.05, 8),
-        (rescaling, "triclinic", 0.05, 8),
+        pytest.param(rescaling, "triclinic", 0.05, 8, marks=pytest.mark.slow),
         (monte_carlo, "isotropic", 0.1, 9),
         (equations_of_motion, "isotropic", 0.025, 8),
     ],

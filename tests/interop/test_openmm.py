@@ -223,6 +223,7 @@ def without_dispersion_correction(system):
             force.setUseDispersionCorrection(False)
 
 
+@pytest.mark.slow
 def test_reaction_field_and_switch():
     with jax.enable_x64(True):
         case = solvated(1.4, app.CutoffPeriodic, 0.6, switchDistance=0.5)

@@ -232,6 +232,7 @@ def test_bonds_and_angles_over_devices():
     check_over_devices(bonds + angles, fluid())
 
 
+@pytest.mark.slow
 def test_many_body_energies_over_devices():
     """Rows of copies know their pairs from the other end, and what is done to copies travels back."""
     (angular, *_), atoms = (

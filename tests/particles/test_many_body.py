@@ -117,6 +117,7 @@ class Pairs(AbstractManyBodyPotential):
         return near.sum(LennardJones(1.0, 0.9).energy(near.distance)) / 2
 
 
+@pytest.mark.slow
 def test_a_pair_potential_as_a_many_body_one():
     atoms = moving(crystal(1.5, FCC, 3, 0.05))
     names = ("particle_energies", "energy", "force", "virial", "heat_flux")
@@ -192,7 +193,7 @@ def everything(force, atoms, cache, direction):
     ("potential", "spacing", "basis"),
     [
         (Cohesion(), 1.3, FCC),
-        (alloy(), 1.3, FCC),
+        pytest.param(alloy(), 1.3, FCC, marks=pytest.mark.slow),
         (Passing(), 1.3, FCC),
         pytest.param(StillingerWeber(), 5.4, DIAMOND, marks=pytest.mark.slow),
         pytest.param(TERSOFF_2, 5.4, DIAMOND, marks=pytest.mark.slow),
@@ -241,6 +242,7 @@ def is_list(x):
     return isinstance(x, NeighborList)
 
 
+@pytest.mark.slow
 def test_energy_is_conserved_while_the_list_is_rebuilt():
     """Hot silicon: lists are rebuilt, and the error of the energy falls with dt²."""
     silicon = hot_silicon()
@@ -262,6 +264,7 @@ def test_energy_is_conserved_while_the_list_is_rebuilt():
     assert 3.0 < coarse / fine < 5.0
 
 
+@pytest.mark.slow
 def test_gradient_of_a_trajectory_by_parameters():
     silicon = hot_silicon()
 
