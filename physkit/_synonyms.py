@@ -17,6 +17,9 @@ _MINIMIZE = "pk.minimize(force, state)"
 _ODE = (
     "pk.run(pk.Simulation(pk.RK4(lambda t, y: …), dt=…), y0, steps); for adaptive steps pk.Diffrax"
 )
+_CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
+_UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
+_OPENMM = "pk.interop.from_openmm(system, topology, positions)"
 _RUN = "pk.run(simulation, state, steps)"
 _SIMULATION = "pk.Simulation(integrator, dt=…)"
 _GRID = "pk.Grid([…], (cells, …))"
@@ -170,29 +173,26 @@ SYNONYMS: dict[str, str] = {
     "optimize": _FIT, "train": _FIT, "calibrate": _FIT, "curve_fit": _FIT, "least_squares": _FIT,
     "scan": _SWEEP, "ParameterScan": _SWEEP, "LHS": "pk.designs.latin_hypercube",
     "Parameter": "pk.param()", "PRNGKey": "key=0, or jax.random.key(0)",
+    # molecules
+    "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
+    "SETTLE": "pk.RigidWater(molecules, oh, hh), in pk.Particles(…, constraints=…)",
+    "EAM": "pk.ManyBody(pk.potentials.EmbeddedAtom(…))",
+    "ThreeBody": "pk.ManyBody(…) of your own pk.AbstractManyBodyPotential",
+    "ForceField": _OPENMM, "Topology": _OPENMM, "PDBFile": "pk.interop.read_structure(path)",
+    "kB": _UNITS, "constants": _UNITS,
     "RecursiveCheckpointAdjoint": "pk.NestedCheckpoint() or pk.adjoints.Binomial(…)",
     "BacksolveAdjoint": "pk.Reversible()", "DirectAdjoint": "pk.adjoints.Direct()",
 }  # fmt: skip
 
-_CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
-_MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
 _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
 _TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
-_UNITS = (
-    "pk.units: what a kelvin or a bar is in a system of units; temperatures are energies, k_B T"
-)
 
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
-    "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
-    "EAM": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
-    "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,
-    "ForceField": "force-field files: add pk.Pairwise, pk.HarmonicBonds and pk.HarmonicAngles",
-    "Topology": "topology files: bonds are pairs of indices in pk.HarmonicBonds",
-    "PDBFile": "a reader of PDB files: pk.Particles takes the arrays of any reader",
+    "ReaxFF": "reactive force fields: pk.ManyBody takes an energy of neighbors of your own",
     "RigidBody": "rigid bodies: use stiff pk.HarmonicBonds",
     "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
@@ -213,7 +213,6 @@ ABSENT: dict[str, str] = {
     "Metadynamics": "enhanced sampling: pk.ExternalEnergy takes a bias that does not change",
     "ReplicaExchange": "exchanges between replicas: pk.sweep runs replicas side by side",
     "Lindblad": "open quantum systems: pk.equations.Schroedinger is for wave functions on grids",
-    "kB": _UNITS, "constants": _UNITS,
 }  # fmt: skip
 
 
