@@ -326,3 +326,21 @@ def test_wrong_parameters_are_errors():
         MartynaTobiasKlein(lennard_jones(), 1.0, 1.0, 1.0, 0.0)
     with pytest.raises(pk.errors.NotReversible, match="StochasticCellRescaling"):
         rescaling(lennard_jones()).require_reversible(liquid())
+
+
+@pytest.mark.slow
+def test_the_box_over_devices_is_that_of_one(monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    with jax.enable_x64(True):
+        sites, box = pk.lattice.face_centered_cubic(7, density=0.8)
+        atoms = pk.maxwell_boltzmann(0, pk.Particles(sites, space=box), 1.0)
+        force = pk.Pairwise(pk.LennardJones(), cutoff=2.5)
+        bath = pk.VelocityRescaling(pk.VelocityVerlet(force), temperature=1.0, relaxation_time=0.1)
+        barostat = pk.StochasticCellRescaling(bath, 1.0, 0.5, 0.1)
+        record = pk.Every(10, volume=lambda now: now.state.space.volume, e=pk.PotentialEnergy())
+        sim = pk.Simulation(barostat, dt=0.004, observers=record)
+        one = pk.run(sim, atoms, 50, key=1, progress=False)
+        two = pk.run(sim, atoms, 50, key=1, progress=False, devices=2)
+        assert np.ptp(one["volume"]) > 10
+        np.testing.assert_allclose(two["volume"], one["volume"], rtol=1e-12)
+        np.testing.assert_allclose(two["e"], one["e"], rtol=1e-10)
