@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import Clock, NotReversible, StepCount
+from physkit.core import NotReversible
 from physkit.coupling import ParticleMeshEwald
 from physkit.coupling._mesh_tolerance import spline_of_wave
 from physkit.particles.forces import Ewald
 from physkit.testing import check_devices, check_force, check_reversible
+from tests.evaluate_force import evaluate
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -21,7 +22,6 @@ FAST_CASES = (
     "test_wrong_input_is_named",
 )
 
-CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 TILTED = pk.Triclinic([[6.0, 0.0, 0.0], [1.2, 6.0, 0.0], [-1.2, 0.8, 6.0]])
 
 
@@ -29,22 +29,6 @@ def charges(space, n=60):
     rng = np.random.default_rng(0)
     x, q = rng.uniform(0, 6, (n, 3)), rng.normal(size=n)
     return pk.Particles(x, charge=q - np.mean(q), space=space)
-
-
-def evaluate(force, state):
-    """Force, energy, virial by one program."""
-    force = force.for_start(state)
-
-    @jax.jit
-    def values(force, state):
-        cache = force.init(state)
-        return (
-            force(CLOCK, state, cache)[0],
-            force.energy(CLOCK, state, cache),
-            force.virial(CLOCK, state, cache),
-        )
-
-    return tuple(np.asarray(x) for x in values(force, state))
 
 
 @functools.cache

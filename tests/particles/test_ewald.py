@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import Clock, Fault, StepCount, cast_floats
+from physkit.core import Fault, cast_floats
 from physkit.particles.forces import Ewald, SpecialPairs
+from tests.evaluate_force import CLOCK, evaluate
 
-CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 TILTED = [[5.0, 0.0, 0.0], [1.0, 5.0, 0.0], [-1.0, 0.7, 5.0]]
 
 
@@ -20,22 +20,6 @@ def charges(space=None, n=40):
     rng = np.random.default_rng(0)
     x, q = rng.uniform(0, 5, (n, 3)), rng.normal(size=n)
     return pk.Particles(x, charge=q - np.mean(q), space=space or pk.Box([5.0] * 3))
-
-
-def evaluate(force, state):
-    """Force, energy, virial by one program."""
-    force = force.for_start(state)
-
-    @jax.jit
-    def values(force, state):
-        cache = force.init(state)
-        return (
-            force(CLOCK, state, cache)[0],
-            force.energy(CLOCK, state, cache),
-            force.virial(CLOCK, state, cache),
-        )
-
-    return tuple(np.asarray(x) for x in values(force, state))
 
 
 @pytest.mark.parametrize("space", [pk.Box([5.0] * 3), pk.Triclinic(TILTED)], ids=["box", "tilted"])

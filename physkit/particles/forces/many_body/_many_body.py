@@ -39,6 +39,7 @@ from ...neighbors import (
     neighbor_list,
 )
 from .._listed_force import AbstractListedForce, as_length
+from .._species import require_species
 from ..pairs._pair_cache import PairCache
 from ._neighborhoods import Neighborhoods
 from ._partners import Components, by_particle, displacements, num_rows, of_neighbors, of_rows
@@ -101,19 +102,8 @@ class ManyBody(AbstractListedForce):
         self.component, self.plan = component, None
 
     def require_valid(self, particles: Particles) -> None:
-        count, name = self.potential.num_species, type(self.potential).__name__
-        if count is None:
-            return
-        if particles.species is None:
-            raise ParameterError(
-                f"{name} has tables for {count} species: give Particles(…, species=…)"
-            )
-        numbers = concrete_value(particles.species)
-        if numbers is not None and numbers.size and numbers.max() >= count:
-            raise ParameterError(
-                f"{name} has tables for {count} species, numbered from 0; a particle has species "
-                f"{numbers.max()}"
-            )
+        name = type(self.potential).__name__
+        require_species(particles, name, self.potential.num_species)
 
     def require_reversible(self, state: State) -> None:
         del state

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import ParameterError, PyTree, concrete_value
+from physkit.core import ParameterError, PyTree
 from physkit.geometry import AbstractSpace
 
 from ..._particles import Particles
+from .._species import require_species
 from ..potentials import AbstractPairPotential
 from ._truncation import AbstractTruncated
 from ._units_of_sums import has_wide_range, largest, power_of_two_above
@@ -26,18 +27,7 @@ def require_pair_properties(particles: Particles, potential: AbstractPairPotenti
     name, num_species = type(potential).__name__, potential.species
     if potential.charged and particles.charge is None:
         raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
-    if num_species is None:
-        return
-    if particles.species is None:
-        raise ParameterError(
-            f"{name} has tables for {num_species} species: give Particles(…, species=…)"
-        )
-    numbers = concrete_value(particles.species)
-    if numbers is not None and numbers.size and numbers.max() >= num_species:
-        raise ParameterError(
-            f"{name} has tables for {num_species} species, numbered from 0; a particle has species "
-            f"{numbers.max()}"
-        )
+    require_species(particles, name, num_species)
 
 
 def depends_on_species(potential: AbstractPairPotential) -> bool:

@@ -5,9 +5,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, replace_fields, require_positive
+from physkit.core import param, require_positive
 
-from ._potential import AbstractPairPotential
+from ._potential import AbstractPairPotential, absorb_charge_unit
 
 
 class Coulomb(AbstractPairPotential):
@@ -41,8 +41,7 @@ class Coulomb(AbstractPairPotential):
         require_positive(self, "coulomb_constant", "screening")
 
     def in_charge_unit(self, unit: Float[Array, ""]) -> "Coulomb":
-        # Factor by factor: unit² is out of range where k·unit² is not.
-        return replace_fields(self, {"coulomb_constant": self.coulomb_constant * unit * unit})
+        return absorb_charge_unit(self, unit)
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         # With an infinite Debye length, −r/λ is −0, and so is its derivative by λ: the bare 1/r.

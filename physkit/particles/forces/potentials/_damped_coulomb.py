@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, replace_fields, require_nonnegative, require_positive
+from physkit.core import param, require_nonnegative, require_positive
 
-from ._potential import AbstractPairPotential
+from ._potential import AbstractPairPotential, absorb_charge_unit
 
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -49,8 +49,7 @@ class DampedCoulomb(AbstractPairPotential):
         require_positive(self, "coulomb_constant")
 
     def in_charge_unit(self, unit: Float[Array, ""]) -> "DampedCoulomb":
-        # Factor by factor: unit² is out of range where k·unit² is not.
-        return replace_fields(self, {"coulomb_constant": self.coulomb_constant * unit * unit})
+        return absorb_charge_unit(self, unit)
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.coulomb_constant * jax.lax.erfc(self.damping * r) / r
@@ -90,8 +89,7 @@ class SmearedCoulomb(AbstractPairPotential):
         require_positive(self, "coulomb_constant")
 
     def in_charge_unit(self, unit: Float[Array, ""]) -> "SmearedCoulomb":
-        # Factor by factor: unit² is out of range where k·unit² is not.
-        return replace_fields(self, {"coulomb_constant": self.coulomb_constant * unit * unit})
+        return absorb_charge_unit(self, unit)
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         separate = r > 0

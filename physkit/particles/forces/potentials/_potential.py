@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,12 @@ from physkit.core import (
     ShapeError,
     concrete_value,
     describe,
+    replace_fields,
 )
 
 from ._table import read_table
+
+P = TypeVar("P", bound="AbstractPairPotential")
 
 
 class AbstractPairPotential(Module):
@@ -117,6 +120,12 @@ class AbstractPairPotential(Module):
                 )
         if len(set(counts.values())) > 1:
             raise ShapeError(f"tables of {type(self).__name__} differ in species: {counts}")
+
+
+def absorb_charge_unit(potential: P, unit: Float[Array, ""]) -> P:
+    """`in_charge_unit` of a potential that is proportional to its `coulomb_constant`."""
+    # Factor by factor: unit² is out of range where k·unit² is not.
+    return replace_fields(potential, {"coulomb_constant": potential.coulomb_constant * unit * unit})
 
 
 def tables(module: Module) -> dict[str, Array]:

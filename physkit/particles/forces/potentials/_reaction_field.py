@@ -6,9 +6,9 @@ import jax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, concrete_value, param, replace_fields, require_positive
+from physkit.core import ParameterError, concrete_value, param, require_positive
 
-from ._potential import AbstractPairPotential
+from ._potential import AbstractPairPotential, absorb_charge_unit
 
 
 class ReactionField(AbstractPairPotential):
@@ -57,8 +57,7 @@ class ReactionField(AbstractPairPotential):
             )
 
     def in_charge_unit(self, unit: Float[Array, ""]) -> "ReactionField":
-        # Factor by factor: unit² is out of range where k·unit² is not.
-        return replace_fields(self, {"coulomb_constant": self.coulomb_constant * unit * unit})
+        return absorb_charge_unit(self, unit)
 
     @property
     def _curvature(self) -> Float[Array, "..."]:
