@@ -66,7 +66,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "geometry": (
                 "AbstractBoundary", "Dirichlet", "Inflow", "Mirror", "Neumann", "NoSlip",
-                "Outflow", "Periodic",
+                "Outflow", "Periodic", "Robin",
             ),
             "fields": ("GasInflow",),
         },
@@ -103,7 +103,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Poisson's and Helmholtz's equations, and projections.",
         {
             "fields.elliptic": (
-                "Helmholtz", "Poisson", "project", "solve_elliptic", "solve_helmholtz",
+                "Helmholtz", "Poisson", "project", "solve_diffusion", "solve_elliptic", "solve_helmholtz",
                 "solve_poisson",
             ),
         },
@@ -117,7 +117,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "Burgers", "Closure", "CompressibleEuler", "Diffusion", "FisherKPP",
                 "GravityWaves", "GrayScott", "KolmogorovForcing", "KortewegDeVries",
                 "KuramotoSivashinsky", "NavierStokes", "Schroedinger", "ShallowWater",
-                "ShallowWaterFV", "VorticityTransport", "Wave",
+                "ShallowWaterFV", "VariableDiffusion", "VorticityTransport", "Wave",
             ),
         },
     ),

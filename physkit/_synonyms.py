@@ -204,8 +204,6 @@ ABSENT: dict[str, str] = {
     "PML": "absorbing layers: pk.boundaries.Outflow() lets waves out, roughly",
     "Boussinesq": "buoyancy: add pk.equations.BodyForce to pk.equations.NavierStokes",
     "LES": _TURBULENCE, "Smagorinsky": _TURBULENCE,
-    "BackwardEuler": "this method: pk.Diffrax has implicit steps, with solver=diffrax.ImplicitEuler()",
-    "CrankNicolson": "this method: pk.ETDRK4 is exact for linear parts, pk.Diffrax has implicit steps",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,
     "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",

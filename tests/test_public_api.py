@@ -55,6 +55,7 @@ PLUMBING = {
         "slab_axis",
         "unknown_boundaries", "unshard_array", "with_comm",
     },
+    "fields.elliptic": {"divergence_of_flux"},
     "fields": {
         "as_rates", "component_fields", "derivative_symbol", "finite_volume_rate",
         "reconstruct_faces", "require_one_grid", "require_same_location", "square_wavenumber",

@@ -9,6 +9,7 @@ from physkit.geometry import (
     NoSlip as NoSlip,
     Outflow as Outflow,
     Periodic as Periodic,
+    Robin as Robin,
 )
 from physkit.fields import (
     GasInflow as GasInflow,

@@ -24,6 +24,7 @@ from physkit.fields.equations import (
     Schroedinger as Schroedinger,
     ShallowWater as ShallowWater,
     ShallowWaterFV as ShallowWaterFV,
+    VariableDiffusion as VariableDiffusion,
     VorticityTransport as VorticityTransport,
     Wave as Wave,
 )

@@ -108,6 +108,35 @@ class AbstractTerm(Module):
         del state
         return rate
 
+    # --- for methods that solve for a stiff part --------------------------------------------------
+
+    def is_implicit(self, state: State) -> bool:
+        """Whether implicit methods solve for a part of it by values: `solve_implicit` and what goes with it."""
+        del state
+        return False
+
+    def solve_implicit(
+        self, clock: Clock, state: State, interval: Float[Array, ""]
+    ) -> tuple[State, Rate]:
+        """The state u that solves u − interval·L(t, u) = `state` at `clock.t`, and the rate L(t, u).
+
+        L is the stiff part of the term; constraints (no divergence) and values on walls hold for u.
+        """
+        raise DeclarationError(f"{type(self).__name__} has no part that is solved for implicitly")
+
+    def implicit_rate(self, clock: Clock, state: State) -> Rate:
+        """L(t, u), for methods that begin with it.
+
+        **Errors:** `DeclarationError` for terms that know it only together with a solution.
+        """
+        raise DeclarationError(
+            f"{type(self).__name__} has no implicit rate before a solution: take ARS222 or ARS343"
+        )
+
+    def explicit_rate(self, clock: Clock, state: State) -> Rate:
+        """The rest of the rate where L is solved for; None for 0."""
+        del clock, state
+
     def named(self, name: str) -> Any:
         """A sum of this one term under the name `name`: add it to others, and `find` it by that name."""
         return Tendencies((self,), (name,))

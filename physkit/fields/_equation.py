@@ -10,12 +10,14 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
+    ParameterError,
     Rate,
     State,
     StepCount,
     as_increment,
     combine_rates,
     get_component,
+    put_component,
 )
 
 from ._field import Field
@@ -71,6 +73,42 @@ class AbstractEquation(AbstractTendency):
         """L u, for explicit integrators: by the symbol, unless an equation knows a way without it."""
         symbol = self.symbol(field)
         return None if symbol is None else field.spectrum().multiply(symbol)
+
+    # --- between walls, for implicit methods ------------------------------------------------------
+
+    def can_solve(self, field: Field) -> bool:
+        """Whether `solve` solves for L on this field's grid: where there are walls, or L has no symbol."""
+        del field
+        return False
+
+    def solve(self, field: Field, interval: Array) -> Field:
+        """u of u − interval·L u = `field`, with the boundary of `field`, which is that of now."""
+        del interval
+        raise ParameterError(f"{type(self).__name__} cannot solve for its linear part: {field!r}")
+
+    def is_implicit(self, state: State) -> bool:
+        field = get_component(state, self.component)
+        return isinstance(field, Field) and self.can_solve(field)
+
+    def solve_implicit(self, clock: Clock, state: State, interval: Array) -> tuple[State, Rate]:
+        field = get_component(state, self.component)
+        now = field.at_time(clock.t)
+        solution = self.solve(now, interval).data
+        rate = FieldIncrement((solution - now.data) / interval, field.location)
+        after = put_component(state, self.component, field.replace(data=solution))
+        return after, rate if self.component is None else {self.component: rate}
+
+    def implicit_rate(self, clock: Clock, state: State) -> Rate:
+        return self._as_rate(self.linear(get_component(state, self.component)))
+
+    def explicit_rate(self, clock: Clock, state: State) -> Rate:
+        return self._as_rate(self.nonlinear(clock, get_component(state, self.component)))
+
+    def _as_rate(self, part: Field | Spectrum | None) -> Rate:
+        if part is None:
+            return None
+        rate = as_increment(part)
+        return rate if self.component is None else {self.component: rate}
 
     def constrain_modes(self, field: Field, coefficients: Array) -> Array:
         """What a constraint of this equation leaves of the field's coefficients; here all of them."""

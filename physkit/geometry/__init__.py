@@ -9,6 +9,7 @@ from .boundaries._boundary import (
     NoSlip as NoSlip,
     Outflow as Outflow,
     Periodic as Periodic,
+    Robin as Robin,
 )
 from .boundaries._parse_boundaries import (
     Boundaries as Boundaries,

@@ -59,6 +59,8 @@ from .spectral._implicit_explicit import (
     ARS222 as ARS222,
     ARS343 as ARS343,
     AbstractImplicitExplicit as AbstractImplicitExplicit,
+    BackwardEuler as BackwardEuler,
+    CrankNicolson as CrankNicolson,
     ImplicitExplicit as ImplicitExplicit,
 )
 from .spectral._potential_propagator import PotentialPropagator as PotentialPropagator

@@ -1,5 +1,9 @@
 """Elliptic equations: Poisson, Helmholtz, variable coefficients, and the projection of flows."""
 
+from ._implicit_diffusion import (
+    divergence_of_flux as divergence_of_flux,
+    solve_diffusion as solve_diffusion,
+)
 from ._poisson import (
     Helmholtz as Helmholtz,
     Poisson as Poisson,

@@ -1,50 +1,12 @@
 """Conjugate gradients whose tolerance is relative to the largest entry of what is solved for."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import lineax as lx
 from jaxtyping import Array
 
 from physkit.geometry import Grid
-
-
-class RelativeCG(lx.AbstractLinearSolver):
-    """lineax's conjugate gradients, in units of the right-hand side.
-
-    Derivatives are solves with the same operator and other right-hand sides, larger or smaller by many
-    orders of magnitude: each needs its own scale, which a tolerance per entry (lineax's `rtol`) is not,
-    and an absolute one cannot be.
-
-    The operator is to be scaled such that its smallest eigenvalue is about one: residuals and corrections
-    are held against the same tolerance.
-    """
-
-    rtol: float
-    max_steps: int
-
-    def init(self, operator: Any, options: dict[str, Any]) -> Any:
-        return self._inner().init(operator, options)
-
-    def compute(self, state: Any, vector: Array, options: dict[str, Any]) -> Any:
-        size = jnp.max(jnp.abs(vector))
-        size = jnp.where(size > 0, size, 1)  # a right-hand side of zeros has no scale
-        solution, result, stats = self._inner().compute(state, vector / size, options)
-        return solution * size, result, stats
-
-    def transpose(self, state: Any, options: dict[str, Any]) -> Any:
-        return self._inner().transpose(state, options)
-
-    def conj(self, state: Any, options: dict[str, Any]) -> Any:
-        return self._inner().conj(state, options)
-
-    def assume_full_rank(self) -> bool:
-        return True
-
-    def _inner(self) -> lx.CG:
-        return lx.CG(rtol=0.0, atol=self.rtol, max_steps=self.max_steps)
 
 
 def solve_positive(
@@ -58,6 +20,11 @@ def solve_positive(
     """The solution for a symmetric positive operator, whether it converged, and the number of iterations."""
     if grid.space.comm.size > 1:
         return _solve_over_devices(grid, operator, preconditioner, rhs, rtol, max_steps)
+    # Here, so that equations which seldom need it do not wait for it.
+    import lineax as lx
+
+    from ._relative_cg import RelativeCG
+
     structure = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
 
     def as_positive(function: Callable[[Array], Array]) -> lx.FunctionLinearOperator:

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import Module, ParameterError, concrete_value, explain_call, param, scale_array
-from physkit.geometry import AXES, Grid, Parities
+from physkit.geometry import AXES, Grid, Parities, Robin
 
 from .._field import BoundaryLike, Field
 from .._stack import stack
@@ -150,6 +150,10 @@ def solve_by_transforms(
 ) -> Array:
     """The values of φ, whose boundary is that of `template`."""
     grid, kinds = template.grid, wall_parities(template)
+    if any(isinstance(side, Robin) for pair in template.boundary if pair for side in pair):
+        raise ParameterError(
+            "Robin sides have no transform: solve_elliptic(source, 1.0, …) takes them, by iteration"
+        )
     walls = [AXES[k] for k, p in enumerate(kinds) if p is not None]
     if walls and scheme != Central(2):
         raise ParameterError(

@@ -15,19 +15,20 @@ from physkit.core import (
     Module,
     ParameterError,
     ShapeError,
+    cast_floats,
     concrete_value,
     data,
     explain_call,
     poison_where,
 )
-from physkit.geometry import Outflow
+from physkit.geometry import Outflow, Robin
 
 from .._field import BoundaryLike, Field
 from .._ghost_widths import ghost_widths
 from ._conjugate_gradients import solve_positive
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import require_balance
-from ._wall_parities import is_closed, solution_template, wall_parities
+from ._wall_parities import is_closed, solution_template, wall_parities, without_values
 
 Coefficient: TypeAlias = ArrayLike | Field  # a number, an array or a field over the cells
 
@@ -113,7 +114,7 @@ def solve_with_statistics(
         )
     template = solution_template(source, boundary, t)
     grid, kinds = template.grid, wall_parities(template)
-    faces, c = _coefficients_on_faces_and_in_cells(template, coefficient, reaction)
+    faces, c = coefficients_on_faces_and_in_cells(template, coefficient, reaction)
     wall_source = flux_divergence(grid, template.boundary, faces, template.data)
     closed = is_closed(kinds) and _is_zero(reaction)
     if closed and any(kinds):
@@ -150,8 +151,18 @@ def _solve(
     # A preconditioner changes the way to the solution, not the solution: it needs no derivative.
     cycle = Multigrid.of(fixed)
 
+    # Cycles know values and slopes at walls; an exchange at a wall is in the operator alone.
+    has_exchange = any(isinstance(s, Robin) for pair in template.boundary if pair for s in pair)
+    exchange = cast_floats(without_values(template.boundary), dtype) if has_exchange else None
+
+    def apply(phi: Array) -> Array:
+        if exchange is None:
+            return level.apply(phi)
+        phi = jax.lax.optimization_barrier(phi)
+        return c * phi - flux_divergence(grid, exchange, faces, phi)
+
     def operator(phi: Array) -> Array:
-        out = unit * level.apply(phi)
+        out = unit * apply(phi)
         # Closed: constants are in the null space. A rank-one term lifts them out of it, so that the
         # operator is positive; with a right-hand side of mean 0 the solution has mean 0.
         return out + weight * mean(phi) if closed else out
@@ -187,7 +198,7 @@ def _solve(
     return Solution(template.replace(data=values), converged, steps)
 
 
-def _coefficients_on_faces_and_in_cells(
+def coefficients_on_faces_and_in_cells(
     template: Field, a: Coefficient | Sequence[Field], c: Coefficient
 ) -> tuple[tuple[Array, ...], Array]:
     """a/h² on the faces across every axis, and c in the cells."""

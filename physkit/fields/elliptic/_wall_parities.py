@@ -16,6 +16,7 @@ from physkit.geometry import (
     Parities,
     Parity,
     Periodic,
+    Robin,
 )
 
 from .._field import BoundaryLike, Field
@@ -66,16 +67,30 @@ def homogeneous_walls(grid: Grid, kinds: Parities, dtype: DTypeLike) -> Boundari
     return cast_floats(walls, dtype)
 
 
+def without_values(boundary: Boundaries) -> Boundaries:
+    """The walls with zero values and slopes; of an exchange the coefficient stays."""
+
+    def homogeneous(side: AbstractBoundary) -> AbstractBoundary:
+        if isinstance(side, Robin):
+            return Robin(side.coefficient, jnp.zeros_like(side.value))
+        if isinstance(side, Dirichlet):
+            return Dirichlet(jnp.zeros_like(side.value))
+        return side if isinstance(side, Periodic) else Neumann(0.0)
+
+    return tuple(pair and (homogeneous(pair[0]), homogeneous(pair[1])) for pair in boundary)
+
+
 def is_closed(kinds: Parities) -> bool:
     """Whether no wall gives a value: solutions are known but for a constant."""
     return all(p is None or p == ("even", "even") for p in kinds)
 
 
 def _parity(side: AbstractBoundary) -> Parity:
-    if isinstance(side, Dirichlet):
+    # What is exchanged with the outside decays at a wall, so that constants are no solution: as beside a value.
+    if isinstance(side, Dirichlet | Robin):
         return "odd"
     if isinstance(side, _EVEN):
         return "even"
     raise ParameterError(
-        f"elliptic problems take Dirichlet, Neumann, Outflow and Mirror at walls; got {side!r}"
+        f"elliptic problems take Dirichlet, Neumann, Robin, Outflow and Mirror at walls; got {side!r}"
     )

@@ -11,6 +11,7 @@ from ._diffusion import (
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
 from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
 from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
+from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
 from .fluid._body_force import BodyForce as BodyForce
 from .fluid._compressible_euler import CompressibleEuler as CompressibleEuler

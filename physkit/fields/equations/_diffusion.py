@@ -7,7 +7,8 @@ from physkit.core import param, require_nonnegative, static
 from .._equation import AbstractEquation
 from .._field import Field
 from .._spectrum import Spectrum
-from ..operators import AbstractScheme, Spectral, laplacian
+from ..elliptic import solve_diffusion
+from ..operators import AbstractScheme, Central, Spectral, laplacian
 
 
 class Diffusion(AbstractEquation):
@@ -24,7 +25,8 @@ class Diffusion(AbstractEquation):
     - `scheme`: `Spectral()` on grids that repeat; `Central(order)` on any.
 
     **Good values:** explicit steps need dt < h²/(2dν); `ETDRK2` and the IMEX methods have no such
-    limit on grids that repeat.
+    limit on grids that repeat, `ARS222`, `ARS343`, `BackwardEuler` and `CrankNicolson` with
+    `scheme=Central(2)` none between walls either, whatever their sides are.
 
     **Reference:** Fick, Ann. Phys. 170, 59 (1855).
     """
@@ -46,6 +48,12 @@ class Diffusion(AbstractEquation):
         if isinstance(self.scheme, Spectral):
             return field.spectrum().multiply(self.symbol(field))
         return laplacian(field, self.scheme) * per_component(self.diffusivity, field)
+
+    def can_solve(self, field: Field) -> bool:
+        return self.scheme == Central(2) and not all(field.grid.periodic)
+
+    def solve(self, field: Field, interval: Array) -> Field:
+        return solve_diffusion(field, self.diffusivity * interval)
 
 
 def symbol_of_laplacian(field: Field, scheme: AbstractScheme) -> Array:

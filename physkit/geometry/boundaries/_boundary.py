@@ -4,9 +4,10 @@ import abc
 from collections.abc import Sequence
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from physkit.core import Module, ParameterError
+from physkit.core import Module, ParameterError, concrete_value
 
 from ._space_time_value import (
     SpaceTimeValue,
@@ -156,6 +157,51 @@ class Neumann(AbstractBoundary):
 
     def at_time(self, t, x, parts=0):
         return Neumann(evaluate_on_wall(self.slope, t, x, parts))
+
+
+class Robin(AbstractBoundary):
+    """∂u/∂n + `coefficient`·u = `value` on the wall, n pointing outwards: exchange with what is outside.
+
+    Heat that a wall passes to surroundings of temperature T, −k ∂u/∂n = h(u − T), has coefficient h/k and value
+    hT/k.
+
+    **Arguments:**
+
+    - `coefficient`: ≥ 0, 1 / length, as the value of `Dirichlet`; 0 is `Neumann`.
+    - `value`: as the value of `Dirichlet`, per length.
+    """
+
+    coefficient: SpaceTimeValue
+    value: SpaceTimeValue
+
+    def __init__(self, coefficient: SpaceTimeValue, value: SpaceTimeValue = 0.0):
+        self.coefficient, self.value = map(as_space_time_value, (coefficient, value))
+
+    def __check_init__(self):
+        number = None if isinstance(self.coefficient, Module) else concrete_value(self.coefficient)
+        if number is not None and number.dtype != object and not np.all(number >= 0):
+            raise ParameterError(
+                f"the coefficient of a Robin boundary must be at least 0; got {float(np.min(number)):.6g}"
+            )
+
+    def ghosts(self, near, width, wall):
+        mirror, distance = wall.mirror_layers(near, width), wall.distances(near, width)
+        alpha = shape_for_wall(self.coefficient, near, wall) * distance
+        rise = shape_for_wall(self.value, near, wall) * distance
+        if wall.on_wall:
+            # The value on the wall is the first layer inside; the slope spans both sides of it.
+            return mirror + rise - alpha * wall.layers(near, 0, 1)
+        # The mean of a ghost and its mirror image is the value on the wall.
+        return (rise + mirror * (1 - 0.5 * alpha)) / (1 + 0.5 * alpha)
+
+    def for_component(self, index, axis):
+        return Robin(component_of(self.coefficient, index), component_of(self.value, index))
+
+    def at_time(self, t, x, parts=0):
+        coefficient, value = (
+            evaluate_on_wall(v, t, x, parts) for v in (self.coefficient, self.value)
+        )
+        return Robin(coefficient, value)
 
 
 class Inflow(AbstractBoundary):

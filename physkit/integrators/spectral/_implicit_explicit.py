@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
 
 from .._integrator import StepSize
 from ..runge_kutta._tableau import Row, Tableau
 from ..runge_kutta._tendencies import TendencyLike, as_tendencies
+from ._implicit_by_values import advance_by_values, implicit_terms
 from ._semilinear import (
     AbstractSemilinear,
     ModalRates,
@@ -33,11 +34,13 @@ class ImplicitExplicit:
     - `implicit`: rows of a from the second stage on, without their diagonal; the weights b are the
       last row's, so that the last stage needs no more of L.
     - `gamma`: the diagonal of a, the same in every row.
+    - `first`: the first column of a, from the second stage on; empty for zeros.
     """
 
     explicit: Tableau
     implicit: tuple[Row, ...]
     gamma: float
+    first: Row = ()
 
 
 class SymbolTable(Module):
@@ -48,13 +51,36 @@ class SymbolTable(Module):
 
 
 class AbstractImplicitExplicit(AbstractSemilinear):
-    """An IMEX Runge–Kutta method: one division per mode and stage for L."""
+    """An IMEX Runge–Kutta method.
+
+    L are the symbols of equations on axes that repeat – one division per mode and stage – and, between walls or
+    under constraints, the stiff parts of terms that solve for them by values (`AbstractTerm.solve_implicit`).
+    """
 
     pair: eqx.AbstractClassVar[ImplicitExplicit]
     tendency: Tendencies
 
     def __init__(self, *tendencies: TendencyLike):
         self.tendency = as_tendencies(*tendencies)
+
+    def prepare(self, state: State, dt: StepSize) -> SemilinearPlan:
+        if implicit_terms(self.tendency, state):
+            # Then all is by values, and nothing by modes.
+            return SemilinearPlan({}, (False,) * len(self.tendency.terms))
+        return super().prepare(state, dt)
+
+    def init(self, plan: SemilinearPlan, clock: Clock, state: State) -> SemilinearAux:
+        for term in implicit_terms(self.tendency, state):
+            # For its errors alone: what cannot be solved is said before anything runs.
+            eqx.filter_eval_shape(term.solve_implicit, clock, state, clock.dt)
+        return super().init(plan, clock, state)
+
+    def is_unresolved(
+        self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
+    ) -> Bool[Array, ""] | None:
+        if not plan.table:
+            return None
+        return super().is_unresolved(plan, clock, state, aux)
 
     def coefficients(self, symbol: Array, dt: StepSize) -> SymbolTable:
         z = scale_array(symbol, dt)
@@ -77,6 +103,13 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
     ) -> tuple[State, SemilinearAux]:
         explicit, caches = self.pair.explicit, aux.caches
+        if not plan.table and implicit_terms(self.tendency, start):
+            first = self.pair.first or (0.0,) * len(self.pair.implicit)
+            rows = ((), *((a, *row) for a, row in zip(first, self.pair.implicit, strict=True)))
+            after, caches = advance_by_values(
+                explicit, rows, self.pair.gamma, self.tendency, clock, start, caches
+            )
+            return after, SemilinearAux({}, caches)
         stage, modes = start, aux.modes
         modal_rates: list[ModalRates] = []  # dt·N̂ by field, one per stage
         linear_rates: list[Modes] = []  # dt·L û by field, one per implicit stage
@@ -125,6 +158,8 @@ class AbstractImplicitExplicit(AbstractSemilinear):
             # (1 − γ dt L) ûᵢ = û + dt Σ âᵢⱼ N̂ⱼ + dt Σ_{j<i} aᵢⱼ L ûⱼ: L is diagonal, so solving divides.
             known = _add_weighted(u, self.pair.explicit.matrix[i], [r[name] for r in modal_rates])
             known = _add_weighted(known, self.pair.implicit[i - 1], [r[name] for r in linear_rates])
+            if self.pair.first and self.pair.first[i - 1]:
+                known = known + scale_array(scale_array(u, table.symbol), self.pair.first[i - 1])
             modes[name] = scale_array(known, table.inverse)
             linear_rate[name] = scale_array(modes[name], table.symbol)
         return modes, linear_rate
@@ -181,7 +216,10 @@ class ARS222(AbstractImplicitExplicit):
     **Arguments:** tendencies, or functions `(t, state) → rate`, which are summed:
     `ARS222(Diffusion(0.1), Advection())`.
 
-    **Errors:** `ParameterError` where an equation has a symbol and its field's box has walls.
+    Between walls L are the terms that solve for their stiff part by values: `Diffusion` with `Central(2)`,
+    `VariableDiffusion`; all other terms count wholly as N.
+
+    **Errors:** `ParameterError` where an equation has nothing but a symbol and its field's box has walls.
 
     **Good values:** dt as N alone allows. `ETDRK2` costs the same and solves L exactly; this one is
     the better where fast waves should be damped instead of followed.
@@ -205,7 +243,10 @@ class ARS343(AbstractImplicitExplicit):
     **Arguments:** tendencies, or functions `(t, state) → rate`, which are summed:
     `ARS343(Diffusion(0.1), Advection())`.
 
-    **Errors:** `ParameterError` where an equation has a symbol and its field's box has walls.
+    Between walls L are the terms that solve for their stiff part by values: `Diffusion` with `Central(2)`,
+    `VariableDiffusion`; all other terms count wholly as N.
+
+    **Errors:** `ParameterError` where an equation has nothing but a symbol and its field's box has walls.
 
     **Good values:** dt as N alone allows.
 
@@ -213,3 +254,45 @@ class ARS343(AbstractImplicitExplicit):
     """
 
     pair: ClassVar[ImplicitExplicit] = _ars343()
+
+
+class BackwardEuler(AbstractImplicitExplicit):
+    """Implicit Euler method for L, explicit for N. Order 1.
+
+        (1 − dt L) u' = u + dt N(u)
+
+    One solution a step, and the most robust: what is stiff is damped, whatever dt. To march to a steady state.
+
+    **Arguments:** tendencies, as for `ARS222`.
+
+    **Reference:** Ascher, Ruuth & Spiteri, Appl. Numer. Math. 25, 151 (1997), section 2.1.
+    """
+
+    pair: ClassVar[ImplicitExplicit] = ImplicitExplicit(
+        Tableau(((), (1.0,)), (1.0, 0.0), 1, "Ascher, Ruuth & Spiteri (1997), section 2.1"),
+        ((),),
+        1.0,
+    )
+
+
+class CrankNicolson(AbstractImplicitExplicit):
+    """Trapezoidal rule for L, Heun's method for N. Order 2.
+
+        (1 − ½dt L) v = u + dt N(u) + ½dt L u,   u' = v + ½dt (N(v) − N(u))
+
+    One solution a step. What is infinitely stiff changes its sign at every step instead of being damped: start
+    from smooth fields, or take `ARS222`.
+
+    **Arguments:** tendencies, as for `ARS222`.
+
+    **Reference:** Crank & Nicolson, Proc. Camb. Phil. Soc. 43, 50 (1947).
+    """
+
+    pair: ClassVar[ImplicitExplicit] = ImplicitExplicit(
+        Tableau(
+            ((), (1.0,)), (0.5, 0.5), 2, "Crank & Nicolson (1947), with Heun's method for the rest"
+        ),
+        ((),),
+        0.5,
+        (0.5,),
+    )

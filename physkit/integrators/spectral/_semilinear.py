@@ -272,7 +272,8 @@ def _symbol_of(term: AbstractTerm, state: State, method: str) -> Array | None:
     if symbol is not None and not all(field.grid.periodic):
         raise ParameterError(
             f"{method} advances {type(term).__name__} by its symbol, mode by mode, which needs axes "
-            "that repeat; this box has walls. Advance it by an explicit method, e.g. "
+            "that repeat; this box has walls. ARS222 and ARS343 solve for Diffusion(…, scheme=Central(2)) "
+            "between walls; for others take an explicit method, e.g. "
             f"Strang(SSPRK3({type(term).__name__}(…)), {method}(…))"
         )
     return symbol

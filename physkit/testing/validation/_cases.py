@@ -1,7 +1,7 @@
 """All cases, in the order in which they are shown."""
 
 from ._case import Case
-from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _waves
+from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _walls, _waves
 from .inference import _ensembles, _fits, _inverse_problems
 from .particles import (
     _cosmology,
@@ -32,6 +32,7 @@ _GROUPS = (
     _plasma,
     _cosmology,
     _taylor_green,
+    _walls,
     _gas,
     _ocean,
     _fits,

@@ -1,0 +1,128 @@
+"""Implicit steps of diffusion, between any sides and wherever in the cells a field sits."""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from physkit.core import ParameterError, explain_call
+from physkit.geometry import (
+    AbstractBoundary,
+    Dirichlet,
+    Mirror,
+    Neumann,
+    Outflow,
+    Periodic,
+    Robin,
+)
+
+from .._field import Field
+from .._wall_values import zero_on_walls
+from ..operators import Central, laplacian
+from ._fast_diagonalization import Edge, from_modes, mode_symbols, to_modes
+from ._multigrid import flux_divergence
+from ._variable_coefficients import (
+    Coefficient,
+    coefficients_on_faces_and_in_cells,
+    solve_with_statistics,
+)
+
+
+@explain_call
+def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) -> Field:
+    """An implicit step of diffusion, solved to rounding: u of
+
+        u − a ∇²u = w
+
+    with the second-order stencil and the boundary of `field`, inhomogeneous values included. Differentiable in
+    w, a, boundary values and box.
+
+    **Arguments:**
+
+    - `field`: w, at cell centers, faces, edges or nodes; of any components. A boundary that depends on time is
+      to be evaluated before (`Field.at_time`).
+    - `amount`: a = ν·dt ≥ 0, length²; one number, or one per component.
+    - `varies`: `amount` is one number per cell, the same for all components, and the term ∇·(a∇u).
+
+    **Notes:** `Periodic`, `Dirichlet`, `Neumann`, `Outflow` and `Mirror` sides by fast diagonalization; `Robin`
+    by conjugate gradients with multigrid, at cell centers.
+
+    **Reference:** Lynch, Rice & Thomas, Numer. Math. 6, 185 (1964).
+    """
+    amount = jnp.asarray(amount, field.real_dtype)
+    if not field.is_real:
+        real, imag = (field.map(part).with_boundary(field) for part in (jnp.real, jnp.imag))
+        parts = [solve_diffusion(part, amount, varies=varies).data for part in (real, imag)]
+        return field.replace(data=jax.lax.complex(*parts))
+    if field.components:
+        shape, flat = (
+            field.data.shape,
+            field.data.reshape(-1, *field.data.shape[len(field.components) :]),
+        )
+        parts = [
+            _solve(
+                field[k]
+                if len(field.components) == 1
+                else field.replace(data=flat[k], vector=False),
+                amount if varies or amount.ndim == 0 else amount.reshape(-1)[k],
+                varies,
+            )
+            for k in range(flat.shape[0])
+        ]
+        return field.replace(data=jnp.stack(parts).reshape(shape))
+    return field.replace(data=_solve(field, amount, varies))
+
+
+def divergence_of_flux(field: Field, coefficient: Coefficient) -> Field:
+    """∇·(a∇u) of a scalar field at cell centers, by the fluxes through faces that implicit steps solve for."""
+    template = field.replace(data=jnp.zeros_like(field.data))
+    faces, _ = coefficients_on_faces_and_in_cells(template, coefficient, 0.0)
+    return field.with_values(flux_divergence(field.grid, field.boundary, faces, field.data))
+
+
+def _solve(field: Field, amount: Array, varies: bool) -> Array:
+    """The values of u, for one real component."""
+    grid = field.grid
+    sides = [side for pair in field.boundary if pair is not None for side in pair]
+    if varies or any(isinstance(side, Robin) for side in sides):
+        solution = solve_with_statistics(field * -1.0, amount, 1.0, field, rtol=_rtol(field))
+        return solution.phi.data
+    edges = tuple(_edges(field, k) for k in range(grid.dimension))
+    # What the walls add: the stencil applied to zeros between them.
+    walls = field.replace(data=jnp.zeros_like(field.data)).with_boundary(field)
+    known = zero_on_walls(field, field.data + amount * laplacian(walls, Central(2)).data)
+    total = sum(
+        along / grid.spacing[k] ** 2
+        for k, along in enumerate(mode_symbols(grid, field.location, edges, field.real_dtype))
+    )
+    modes = to_modes(grid, field.location, edges, known)
+    return walls.data + from_modes(grid, field.location, edges, modes / (1 - amount * total))
+
+
+def _rtol(field: Field) -> float:
+    return 1e-13 if field.real_dtype == jnp.float64 else 1e-6
+
+
+def _edges(field: Field, axis: int) -> tuple[Edge, Edge] | None:
+    """What waves do at the two ends of an axis; None where it repeats."""
+    pair = field.boundary[axis]
+    if pair is None:
+        raise ParameterError(
+            "an implicit step needs a field with its boundary: field.with_boundary(…)"
+        )
+    if isinstance(pair[0], Periodic):
+        return None
+    on_wall = field.location.staggered[axis]
+    return _edge(pair[0], on_wall), _edge(pair[1], on_wall)
+
+
+def _edge(side: AbstractBoundary, on_wall: bool) -> Edge:
+    if isinstance(side, Dirichlet):
+        return "fixed" if on_wall else "odd"
+    if isinstance(side, Neumann | Mirror):
+        return "free" if on_wall else "even"
+    if isinstance(side, Outflow):
+        return "even"
+    raise ParameterError(
+        f"implicit diffusion takes Dirichlet, Neumann, Robin, Outflow and Mirror at walls; got {side!r}"
+    )
