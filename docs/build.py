@@ -44,6 +44,7 @@ FIRST = (
     "constraints",
     "electrostatics",
     "molecules",
+    "qubits",
     "what-can-go-wrong",
 )
 FOLDERS = {
@@ -57,6 +58,7 @@ FOLDERS = {
     "fields.finite_volume": "conservation laws, reconstruction, limiters, Riemann solvers",
     "fields.elliptic": "Poisson and Helmholtz",
     "fields.equations": "partial differential equations",
+    "quantum": "qubits, circuits, open systems",
     "coupling": "particles and fields together",
     "integrators": "everything that advances a state",
     "observe": "quantities, observers, guards",

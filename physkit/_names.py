@@ -166,7 +166,12 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "guards": (
         "Observers whose frame must stay true; `run` stops where one does not.",
-        {"observe": ("CourantLimit", "EnergyDrift", "Finite", "Guard", "PositivityGuard")},
+        {
+            "observe": (
+                "CourantLimit", "EnergyDrift", "Finite", "Guard", "NormDrift", "PositiveDensity",
+                "PositivityGuard",
+            ),
+        },
     ),
     "kernels": (
         "How particles and meshes share: the weights of interpolation and deposition.",
@@ -229,10 +234,12 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "observe": (
                 "AbstractQuantity", "AngularMomentum", "BoxVectors", "CenterOfMass", "ConservedEnergy",
-                "Dissipation", "Enstrophy", "Expression", "FieldEnergy", "FieldValues",
+                "Dissipation", "Enstrophy", "EntanglementEntropy", "Expectation", "Expression", "Fidelity",
+                "FieldEnergy", "FieldValues",
                 "FlowEnergy", "HeatFlux", "Integral", "KineticEnergy", "MeshDensity", "MeshPotential",
                 "ModeAmplitude", "Momentum", "ParticleEnergies", "ParticleForces", "Positions",
-                "PotentialEnergy", "Pressure", "RootMeanSquare", "StressTensor", "Temperature", "TotalEnergy",
+                "PotentialEnergy", "Pressure", "Probabilities", "Purity", "RootMeanSquare",
+                "StressTensor", "Temperature", "TotalEnergy",
                 "Velocities",
             ),
         },
@@ -292,6 +299,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 }  # fmt: skip
 
 # Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
-SHOWN_LAYERS = ("integrators", "interop", "parallel", "particles", "plot", "systems", "testing")
+SHOWN_LAYERS = (
+    "integrators", "interop", "parallel", "particles", "plot", "quantum", "systems", "testing",
+)  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

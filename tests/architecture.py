@@ -18,6 +18,7 @@ LAYERS = (
     "geometry",
     "particles",
     "fields",
+    "quantum",
     "coupling",
     "integrators",
     "observe",
@@ -38,7 +39,7 @@ MAX_ANY = 0.05  # of annotated arguments
 
 # Layers that serve every physics: they ask protocols, and name no concrete class of a physics layer.
 GENERIC_LAYERS = ("core", "parallel", "storage", "simulate", "ensemble", "fit")
-PHYSICS_LAYERS = ("particles", "fields", "coupling", "integrators", "observe")
+PHYSICS_LAYERS = ("particles", "fields", "quantum", "coupling", "integrators", "observe")
 CONCRETE_ALLOWED = {
     ("simulate", "Snapshot"): "what every observer reads",
     ("simulate", "Finite"): "the guard that every simulation has unless told otherwise",

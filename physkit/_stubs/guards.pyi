@@ -5,5 +5,7 @@ from physkit.observe import (
     EnergyDrift as EnergyDrift,
     Finite as Finite,
     Guard as Guard,
+    NormDrift as NormDrift,
+    PositiveDensity as PositiveDensity,
     PositivityGuard as PositivityGuard,
 )

@@ -1,8 +1,8 @@
 """Everything that advances a state by one step.
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
-any state), `splitting` (integrators made of integrators), `spectral` (equations with a symbol); `baths` (heat
-baths and barostats around an integrator).
+any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
+(equations with a symbol); `baths` (heat baths and barostats around an integrator).
 """
 
 from ._composition_checks import (
@@ -35,6 +35,11 @@ from .particle._optimized_splittings import PEFRL as PEFRL, BlanesMoan as Blanes
 from .particle._remove_momentum import RemoveMomentum as RemoveMomentum
 from .particle._velocity_verlet import VelocityVerlet as VelocityVerlet
 from .particle._verlet_compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
+from .quantum._krylov import Krylov as Krylov
+from .quantum._magnus import Magnus as Magnus
+from .quantum._quantum_jumps import QuantumJumps as QuantumJumps
+from .quantum._repeated_circuit import RepeatedCircuit as RepeatedCircuit
+from .quantum._trotter import Trotter as Trotter
 from .runge_kutta._diffrax import Diffrax as Diffrax
 from .runge_kutta._explicit import AbstractRungeKutta as AbstractRungeKutta
 from .runge_kutta._named_methods import (

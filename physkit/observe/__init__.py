@@ -12,6 +12,7 @@ from ._selection import particles_in as particles_in
 from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
+from .guards._quantum_guards import NormDrift as NormDrift, PositiveDensity as PositiveDensity
 from .quantities._energies import (
     ConservedEnergy as ConservedEnergy,
     KineticEnergy as KineticEnergy,
@@ -47,6 +48,13 @@ from .quantities._momenta import (
     Momentum as Momentum,
 )
 from .quantities._pressure import Pressure as Pressure, StressTensor as StressTensor
+from .quantities._quantum_quantities import (
+    EntanglementEntropy as EntanglementEntropy,
+    Expectation as Expectation,
+    Fidelity as Fidelity,
+    Probabilities as Probabilities,
+    Purity as Purity,
+)
 from .quantities._trajectories import (
     BoxVectors as BoxVectors,
     Positions as Positions,

@@ -1,0 +1,1 @@
+"""Qubits and open systems: exponentials, splittings and trajectories."""

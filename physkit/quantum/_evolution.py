@@ -1,0 +1,214 @@
+"""Schrödinger's, von Neumann's and Lindblad's equations as rates of quantum states (ħ = 1)."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    ComponentError,
+    DeclarationError,
+    Module,
+    Rate,
+    State,
+    concrete_value,
+    describe,
+    evaluate_now,
+    get_component,
+    is_tracing,
+    param,
+    require_nonnegative,
+    scale_array,
+    static,
+)
+
+from ._contraction import dagger
+from ._density_matrix import DensityMatrix
+from ._operators import AbstractOperator
+from ._quantum_state import AbstractQuantumState
+from ._state_vector import StateVector
+
+_HERMITIAN = 1e-4  # of the size of H: how far it may be from H†
+
+
+class AbstractEvolution(AbstractTendency):
+    """A linear equation of motion of a quantum state."""
+
+    hamiltonian: eqx.AbstractVar[AbstractOperator]
+    component: eqx.AbstractVar[str | None]
+
+    @abc.abstractmethod
+    def generator(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
+        """d/dt of the numbers of a state: complex linear in `x`, which need not be a state."""
+
+    def state_of(self, state: State) -> Any:
+        """The quantum state that it drives.
+
+        **Errors:** `ComponentError` where the component is none.
+        """
+        found = get_component(state, self.component)
+        if not isinstance(found, AbstractQuantumState):
+            raise ComponentError(
+                f"{type(self).__name__} drives a StateVector or a DensityMatrix; got {describe(found)}"
+            )
+        return found
+
+    def as_rate(self, rate: Array) -> Rate:
+        """The rate of the component that it drives, as terms return it."""
+        return rate if self.component is None else {self.component: rate}
+
+    def check_state(self, state: State) -> None:
+        """**Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian."""
+        if is_tracing():
+            return
+        dims = self.state_of(state).dims
+        generator = np.random.default_rng(0)
+        a, b = (generator.normal(size=dims) + 1j * generator.normal(size=dims) for _ in "ab")
+        dtype = np.result_type(jnp.result_type(float), np.complex64)
+        with evaluate_now():
+            left, right, size = _probe(
+                self.hamiltonian, jnp.asarray(a, dtype), jnp.asarray(b, dtype)
+            )
+        numbers = [concrete_value(x) for x in (left, right, size)]
+        if any(x is None for x in numbers):
+            return  # parameters are traced
+        one, other, scale = (complex(x) for x in numbers if x is not None)
+        if not abs(one - other) <= _HERMITIAN * abs(scale):
+            raise DeclarationError(
+                "the Hamiltonian is not Hermitian at t = 0: ⟨a|H b⟩ and ⟨H a|b⟩ differ. Add the adjoint, "
+                "g + g.adjoint(); loss belongs into the jumps of a Lindblad"
+            )
+
+
+@eqx.filter_jit
+def _probe(operator: AbstractOperator, a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """⟨a|Ob⟩, ⟨Oa|b⟩, and their size."""
+    x, y = operator.apply(a), operator.apply(b)
+    size = jnp.linalg.norm(x.reshape(-1)) * jnp.linalg.norm(b.reshape(-1))
+    return jnp.vdot(a, y), jnp.vdot(x, b), size
+
+
+class UnitaryEvolution(AbstractEvolution):
+    """A closed system: Schrödinger's equation of a vector, von Neumann's of a density matrix.
+
+        i dψ/dt = H ψ,    dρ/dt = −i [H, ρ]
+
+    For `RK4`, `Diffrax`, `Krylov`, `Magnus`, `Trotter`; ħ = 1, so that H is an angular frequency.
+
+    **Arguments:**
+
+    - `hamiltonian`: a Hermitian operator, which may be driven.
+    - `component`: the state's name, where there are several components.
+
+    **Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian at the start.
+
+    **Good values:** ‖H‖ dt ≤ 0.3 for RK4, whose norm falls by (‖H‖ dt)⁶/144 a step; `NormDrift` guards it.
+    """
+
+    hamiltonian: AbstractOperator
+    component: str | None = static(default=None)
+
+    def rate(self, clock: Clock, state: State) -> Rate:
+        quantum = self.state_of(state)
+        x = _turned(self.hamiltonian.apply(quantum.array, clock.t))
+        if isinstance(quantum, DensityMatrix):
+            x = x + dagger(x)  # ρ is its own adjoint
+        return self.as_rate(x)
+
+    def generator(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
+        y = _turned(self.hamiltonian.apply(x, t))
+        if x.ndim == len(dims):
+            return y
+        return y + dagger(_turned(self.hamiltonian.apply(dagger(x), t)))
+
+
+class Jump(Module):
+    """A way in which a system loses coherence: √γ L of Lindblad's equation.
+
+    **Arguments:** `operator`: L. `rate`: γ, 1 / time.
+    """
+
+    operator: AbstractOperator
+    rate: Float[Array, ""] = param(1.0)
+
+    def __check_init__(self):
+        require_nonnegative(self, "rate")
+
+
+class Lindblad(AbstractEvolution):
+    """An open system: Lindblad's equation of a density matrix.
+
+        dρ/dt = −i [H, ρ] + Σ γₖ (Lₖ ρ Lₖ† − ½ Lₖ†Lₖ ρ − ½ ρ Lₖ†Lₖ)
+
+    For `RK4`, `Diffrax` and `Magnus` of a `DensityMatrix`; `QuantumJumps` takes a `StateVector`. Every operator
+    is applied to its subsystems; no superoperator is made.
+
+    **Arguments:**
+
+    - `hamiltonian`: a Hermitian operator, which may be driven.
+    - `jumps`: any number of `Jump(L, rate)`.
+    - `component`: the state's name, where there are several components.
+
+    **Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian at the start, or a vector.
+
+    **Good values:** T₁ is Jump(|0⟩⟨1|, 1/T₁); pure dephasing T_φ of a qubit is Jump(Z, 1/2T_φ), with
+    1/T₂ = 1/2T₁ + 1/T_φ.
+
+    **Reference:** Breuer & Petruccione, The Theory of Open Quantum Systems (2002), eq. 3.63.
+    """
+
+    hamiltonian: AbstractOperator
+    jumps: tuple[Jump, ...]
+    component: str | None = static(default=None)
+
+    def __init__(self, hamiltonian: AbstractOperator, *jumps: Jump, component: str | None = None):
+        self.hamiltonian, self.jumps, self.component = hamiltonian, jumps, component
+        for jump in jumps:
+            if not isinstance(jump, Jump):
+                raise DeclarationError(f"jumps are Jump(operator, rate); got {describe(jump)}")
+
+    def rate(self, clock: Clock, state: State) -> Rate:
+        quantum = self.state_of(state)
+        if isinstance(quantum, StateVector):
+            raise DeclarationError(
+                "Lindblad's equation makes a pure state mixed: start from state.density(), or let "
+                "QuantumJumps(Lindblad(…)) draw trajectories of vectors"
+            )
+        x = quantum.array
+        one_sided, refilled = self.one_sided(x, clock.t)
+        return self.as_rate(one_sided + dagger(one_sided) + refilled)  # ρ is its own adjoint
+
+    def one_sided(self, x: Array, t: ArrayLike) -> tuple[Array, Array]:
+        """(−iH − ½ Σ γ L†L) x, and Σ γ L x L†."""
+        left, refilled = _turned(self.hamiltonian.apply(x, t)), jnp.zeros_like(x)
+        for jump in self.jumps:
+            y = jump.operator.apply(x, t)
+            left = left - scale_array(jump.operator.adjoint().apply(y, t), 0.5 * jump.rate)
+            refilled = refilled + scale_array(dagger(jump.operator.apply(dagger(y), t)), jump.rate)
+        return left, refilled
+
+    def damped(self, x: Array, t: ArrayLike) -> Array:
+        """(−iH − ½ Σ γ L†L) ψ: what happens to a vector while nothing jumps."""
+        left = _turned(self.hamiltonian.apply(x, t))
+        for jump in self.jumps:
+            y = jump.operator.adjoint().apply(jump.operator.apply(x, t), t)
+            left = left - scale_array(y, 0.5 * jump.rate)
+        return left
+
+    def generator(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
+        if x.ndim == len(dims):
+            raise DeclarationError("Lindblad's equation is one of density matrices")
+        left, refilled = self.one_sided(x, t)
+        return left + dagger(self.damped(dagger(x), t)) + refilled
+
+
+def _turned(x: Array) -> Array:
+    """−i x, without products."""
+    return jax.lax.complex(x.imag, -x.real)

@@ -1,0 +1,84 @@
+"""Measurement: outcomes drawn by their probability, and the state that is left."""
+
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from physkit.core import as_key, scale_array
+
+from ._density_matrix import DensityMatrix
+from ._quantum_state import AbstractQuantumState, Sites, as_sites
+from ._state_vector import StateVector
+
+Q = TypeVar("Q", bound=AbstractQuantumState)
+
+
+def measure(state: Q, key: Any, sites: Sites = None) -> tuple[Int[Array, " sites"], Q]:
+    """Measure some subsystems in their basis: the outcomes, and the state after it.
+
+    **Arguments:** `state`: a `StateVector` or a `DensityMatrix`. `key`: a JAX random key or a whole number.
+    `sites`: the subsystems, all if left out.
+
+    **Returns:** the level of each of `sites`, and the projected state, normalized.
+    """
+    return _measure(state, as_key(key), as_sites(sites, state.dims))
+
+
+def reset(state: Q, key: Any, sites: Sites = None) -> Q:
+    """Put some subsystems into level 0: they are measured, and what was found is undone.
+
+    **Arguments:** those of `measure`. The mean over keys is what the channel `Reset` does.
+    """
+    return _reset(state, as_key(key), as_sites(sites, state.dims))
+
+
+@eqx.filter_jit
+def _measure(state: Any, key: Array, sites: tuple[int, ...]) -> tuple[Any, Any]:
+    outcome = state.sample(key, 1, sites)[0]
+    n, x = len(state.dims), state.array
+    for level, site in zip(outcome, sites, strict=True):
+        for axis in range(site, x.ndim, n):
+            shape = [1] * x.ndim
+            shape[axis] = x.shape[axis]
+            kept = jnp.arange(x.shape[axis], dtype=level.dtype) == level
+            x = jnp.where(kept.reshape(shape), x, 0)
+    return outcome, state.with_array(x).normalized()
+
+
+@eqx.filter_jit
+def _reset(state: Any, key: Array, sites: tuple[int, ...]) -> Any:
+    outcome, state = _measure(state, key, sites)
+    n, x = len(state.dims), state.array
+    for level, site in zip(outcome, sites, strict=True):
+        for axis in range(site, x.ndim, n):
+            x = jnp.roll(x, -level, axis)
+    return state.with_array(x)
+
+
+def fidelity(a: AbstractQuantumState, b: AbstractQuantumState) -> Float[Array, ""]:
+    """How alike two states are, 0 … 1.
+
+        |⟨a|b⟩|²,   ⟨a|ρ|a⟩,   (Tr √(√ρ σ √ρ))²
+
+    of two pure states, a pure and a mixed one, two mixed ones.
+    """
+    return _fidelity(a, b)
+
+
+@jax.jit
+def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
+    if isinstance(a, StateVector) and isinstance(b, StateVector):
+        overlap = jnp.vdot(a.array.reshape(-1), b.array.reshape(-1))
+        return overlap.real**2 + overlap.imag**2
+    if isinstance(a, DensityMatrix) and isinstance(b, StateVector):
+        a, b = b, a
+    if isinstance(a, StateVector):
+        flat = a.array.reshape(-1)
+        return jnp.vdot(flat, b.matrix() @ flat).real
+    w, v = jnp.linalg.eigh(a.matrix())
+    root = scale_array(v, jnp.sqrt(jnp.maximum(w, 0))) @ jnp.conj(v.T)
+    inner = jnp.linalg.eigvalsh(root @ b.matrix() @ root)
+    return jnp.sum(jnp.sqrt(jnp.maximum(inner, 0))) ** 2
