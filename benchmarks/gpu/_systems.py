@@ -49,6 +49,7 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "shock_tube": lambda: systems.shock_tube((1.0, 0.0, 1.0), (0.1, 0.0, 0.1), dt=1e-5, cells=4096),
     "sod": lambda: systems.sod(cells=4096),
     "sound_wave": lambda: systems.sound_wave(cells=4096),
+    "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(256, 256)),
     "stommel_gyre": lambda: systems.stommel_gyre(cells=256),
     "taylor_green_2d": lambda: systems.taylor_green_2d(resolution=256),
     "taylor_green_3d": lambda: systems.taylor_green_3d(resolution=64),

@@ -11,6 +11,7 @@ from physkit.fields.operators import (
     staggered_curl as staggered_curl,
     staggered_divergence as staggered_divergence,
     staggered_gradient as staggered_gradient,
+    weighted_laplacian as weighted_laplacian,
 )
 from physkit.fields.equations import (
     project_solenoidal as project_solenoidal,

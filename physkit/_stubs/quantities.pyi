@@ -15,6 +15,7 @@ from physkit.observe import (
     FieldEnergy as FieldEnergy,
     FieldValues as FieldValues,
     FlowEnergy as FlowEnergy,
+    FreeEnergy as FreeEnergy,
     HeatFlux as HeatFlux,
     Integral as Integral,
     KineticEnergy as KineticEnergy,

@@ -22,6 +22,7 @@ from .quantities._energies import (
 )
 from .quantities._field_quantities import (
     FieldValues as FieldValues,
+    FreeEnergy as FreeEnergy,
     Integral as Integral,
     RootMeanSquare as RootMeanSquare,
     require_field as require_field,

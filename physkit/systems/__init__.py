@@ -114,6 +114,7 @@ from .molecular._lennard_jones_fluid import (
     lennard_jones_equation_of_state as lennard_jones_equation_of_state,
 )
 from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
+from .pattern._spinodal_decomposition import spinodal_decomposition as spinodal_decomposition
 from .plasma._plasma_waves import (
     LANDAU_DAMPING as LANDAU_DAMPING,
     LANDAU_FREQUENCY as LANDAU_FREQUENCY,

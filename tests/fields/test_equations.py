@@ -163,16 +163,27 @@ def test_battery(equation, state):
     check_tendency(equation(), state())
 
 
-# In test_gas.py, test_gravity_waves.py, test_incompressible.py and test_shallow_water.py.
+# In test_gas.py, test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and
+# test_shallow_water.py.
 TESTED_ELSEWHERE = {
+    "AllenCahn",
     "BodyForce",
+    "CahnHilliard",
+    "ComplexGinzburgLandau",
     "CompressibleEuler",
+    "FitzHughNagumo",
     "GravityWaves",
+    "KellerSegel",
     "KolmogorovForcing",
     "NavierStokes",
+    "NonlinearDiffusion",
+    "OrnsteinUhlenbeckNoise",
+    "PhaseFieldCrystal",
     "ShallowWater",
     "ShallowWaterFV",
+    "SwiftHohenberg",
     "VorticityTransport",
+    "WhiteNoise",
 }
 
 

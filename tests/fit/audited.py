@@ -58,6 +58,7 @@ SYSTEMS = {
     "burgers_wave": lambda: systems.burgers_wave(cells=16),
     "fisher_front": lambda: systems.fisher_front(length=40.0, cells=32),
     "gray_scott": lambda: systems.gray_scott(cells=(12, 12)),
+    "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(12, 12)),
     "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=32),
     "kdv_solitons": lambda: systems.kdv_solitons(cells=64),
     "plucked_string": lambda: systems.plucked_string(cells=20),

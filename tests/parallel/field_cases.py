@@ -69,6 +69,19 @@ def _break_symmetry(built: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
     return sim, jax.tree.map(perturb, state, is_leaf=is_field), steps
 
 
+def phases_between_walls() -> tuple[Any, Any, int]:
+    """A free energy, and fluxes through faces, between walls."""
+    grid = Grid(Box([16.0, 8.0], periodic=(True, False)), (16, 8))
+    law = pk.equations.CahnHilliard(scheme=pk.schemes.Central())
+    porous = pk.equations.NonlinearDiffusion(pk.equations.PowerLaw(0.1, 2.0))
+    watch = pk.Every(4, phi=pk.FieldValues(), F=pk.quantities.FreeEnergy())
+    sim = pk.Simulation(pk.RK4(law, porous), dt=0.01, observers=watch)
+    start = pk.Field.from_function(
+        grid, lambda x, y: 0.3 * jnp.sin(0.7 * x + y), boundary=Neumann()
+    )
+    return sim, start, 8
+
+
 # Waves and winds are strong: otherwise the comparison would be of the rounding of a large constant.
 LINE: dict[str, Case] = {
     "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
@@ -85,6 +98,10 @@ LINE: dict[str, Case] = {
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
+    "spinodal_decomposition": lambda: _short(
+        systems.spinodal_decomposition(cells=(16, 8), every=4), 8
+    ),
+    "phases between walls": phases_between_walls,
     "sedov in the plane": lambda: _break_symmetry(
         _short(systems.sedov(cells=16, dimension=2, steps=20), 4)
     ),

@@ -301,6 +301,18 @@ def test_every_system_passes_check_devices(name):
     check_devices(sim, state, steps, devices=field_cases.GRADIENT_GRIDS[len(grids)])
 
 
+@pytest.mark.slow
+def test_noise_on_fields_is_the_same_over_devices():
+    sim, start, steps = field_cases.phases_between_walls()
+    noise = pk.equations.WhiteNoise(0.1, conserved=True)
+    law = pk.equations.CahnHilliard(scheme=pk.schemes.Central())
+    sim = pk.Simulation(pk.RK4(law, noise), dt=0.01)
+    one = jax.jit(lambda s: pk.simulate(sim, s, steps, key=1).state.data)(start)
+    many = pk.simulate(sim, start, steps, key=1, devices=(2, 2)).state.data
+    assert float(jnp.max(abs(one - start.data))) > 1e-3
+    assert field_cases.distance(one, many) < 1e-13
+
+
 def test_single_precision_is_kept_over_devices():
     sim, state, steps = field_cases.SYSTEMS["gray_scott"][0]()
     single = pk.Field(state.data.astype(jnp.float32), state.grid)

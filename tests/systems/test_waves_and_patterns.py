@@ -16,6 +16,7 @@ from physkit.systems import (
     kdv_solitons,
     kuramoto_sivashinsky,
     plucked_string,
+    spinodal_decomposition,
     transmission,
     tunneling,
 )
@@ -58,6 +59,7 @@ SYSTEMS = {
     "brusselator": lambda: brusselator(length=10.0, cells=(8, 8), every=2),
     "brusselator on a line": lambda: brusselator(length=10.0, cells=(8,), every=2),
     "gray-scott": lambda: gray_scott(cells=(8, 8), every=2),
+    "spinodal": lambda: spinodal_decomposition(cells=(8, 8), every=2),
     "kuramoto-sivashinsky": lambda: kuramoto_sivashinsky(cells=16, every=2),
     "coherent": lambda: coherent_state(cells=16, steps=8),
     **SMALL,

@@ -218,6 +218,12 @@ CASES = {
         {"cells": (16, 16), "every": 2}, one, (*MECHANICS[1:], "temperature"), RATES_OF_ONE
     ),
     "fisher_front": Case({"cells": 64, "every": 2}, amount),
+    "spinodal_decomposition": Case(
+        {"cells": (16, 16), "every": 2},
+        one,
+        (*MECHANICS, "temperature"),
+        "cells, interfaces and wells of 1",
+    ),
     # Waves
     "burgers_wave": Case({"cells": 32, "every": 2}, lambda u: u.speed),
     "kdv_solitons": Case({"cells": 64, "every": 2}, amount),

@@ -44,7 +44,7 @@ def _(primals: tuple[ArrayLike, Array], tangents: tuple[ArrayLike, Array]) -> tu
     return q, (da - q * db) / b
 
 
-def safe_power(x: Float[Array, "..."], exponent: float) -> Float[Array, "..."]:
+def safe_power(x: Float[Array, "..."], exponent: float | Float[Array, ""]) -> Float[Array, "..."]:
     """xᵖ for x > 0, and 0 with derivative 0 for x ≤ 0; NaN stays NaN."""
     positive = ~(x <= 0)
     return jnp.where(positive, jnp.where(positive, x, 1) ** exponent, 0)

@@ -10,6 +10,11 @@ from ._diffusion import (
 )
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
 from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
+from ._noise import OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise, WhiteNoise as WhiteNoise
+from ._nonlinear_diffusion import (
+    NonlinearDiffusion as NonlinearDiffusion,
+    PowerLaw as PowerLaw,
+)
 from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
 from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
@@ -28,6 +33,14 @@ from .fluid._vorticity_transport import (
     velocity_from_vorticity as velocity_from_vorticity,
     vorticity as vorticity,
 )
+from .pattern._allen_cahn import AllenCahn as AllenCahn
+from .pattern._cahn_hilliard import CahnHilliard as CahnHilliard
+from .pattern._complex_ginzburg_landau import ComplexGinzburgLandau as ComplexGinzburgLandau
+from .pattern._gradient_flow import AbstractGradientFlow as AbstractGradientFlow
+from .pattern._phase_field_crystal import PhaseFieldCrystal as PhaseFieldCrystal
+from .pattern._swift_hohenberg import SwiftHohenberg as SwiftHohenberg
 from .reaction._brusselator import Brusselator as Brusselator
 from .reaction._fisher_kpp import FisherKPP as FisherKPP
+from .reaction._fitzhugh_nagumo import FitzHughNagumo as FitzHughNagumo
 from .reaction._gray_scott import GrayScott as GrayScott
+from .reaction._keller_segel import KellerSegel as KellerSegel

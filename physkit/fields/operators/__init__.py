@@ -19,3 +19,4 @@ from ._staggered import (
     staggered_divergence as staggered_divergence,
     staggered_gradient as staggered_gradient,
 )
+from ._weighted_laplacian import weighted_laplacian as weighted_laplacian

@@ -2,10 +2,11 @@
 
 from typing import ClassVar
 
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from physkit.core import ComponentError, StorageKind, get_component, static
+from physkit.core import ComponentError, ObserverError, StorageKind, get_component, static
 from physkit.fields import Field
+from physkit.fields.equations import AbstractGradientFlow
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -60,6 +61,39 @@ class RootMeanSquare(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Array:
         return require_field(snapshot, self.component).norm()
+
+
+class FreeEnergy(AbstractQuantity):
+    """F[φ] of a field that goes down a free energy (`AllenCahn`, `CahnHilliard`, `SwiftHohenberg`, …).
+
+    The energy is that of the running equation, with the parameters that it has there. It never rises, but
+    for noise and the error of the time step.
+
+    **Arguments:**
+
+    - `component`: the field's name, where the state has several components.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `ObserverError` unless the integrator holds one such equation of the field.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        field = require_field(snapshot, self.component)
+        terms = [term for term, _ in snapshot.terms()]
+        flows = [
+            t
+            for t in terms
+            if isinstance(t, AbstractGradientFlow) and t.component == self.component
+        ]
+        if len(flows) != 1:
+            raise ObserverError(
+                "FreeEnergy is of one equation with a free energy, e.g. CahnHilliard(); the integrator "
+                f"holds {[type(t).__name__ for t in terms]}"
+            )
+        return flows[0].free_energy(field)
 
 
 def require_field(snapshot: Snapshot, component: str | None) -> Field:

@@ -1,7 +1,16 @@
 """All cases, in the order in which they are shown."""
 
 from ._case import Case
-from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _walls, _waves
+from .fields import (
+    _gas,
+    _ocean,
+    _patterns,
+    _quantum,
+    _reaction,
+    _taylor_green,
+    _walls,
+    _waves,
+)
 from .inference import _ensembles, _fits, _inverse_problems
 from .particles import (
     _cosmology,
@@ -28,6 +37,7 @@ _GROUPS = (
     _reversal,
     _waves,
     _reaction,
+    _patterns,
     _quantum,
     _plasma,
     _cosmology,

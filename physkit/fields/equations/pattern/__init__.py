@@ -1,0 +1,1 @@
+"""Equations of patterns: phases that part, rolls and crystals, waves that turn."""

@@ -1,0 +1,1 @@
+"""Patterns: phases that part, and waves of a length of their own."""
