@@ -109,12 +109,16 @@ def slope(t, x):
 ON_FIELDS = {
     ARS222: (lambda: ARS222(Burgers(0.1)), hump, 0.02),
     ARS343: (lambda: ARS343(Burgers(0.1)), hump, 0.02),
-    CFLSubsteps: (lambda: CFLSubsteps(SSPRK2(CompressibleEuler(1.4)), 0.4, 8), gas, 0.1),
+    CFLSubsteps: (lambda: CFLSubsteps(SSPRK2(CompressibleEuler(5 / 3)), 0.4, 8), gas, 0.1),
     ETDRK2: (lambda: ETDRK2(Burgers(0.1)), hump, 0.02),
     ETDRK4: (lambda: ETDRK4(Burgers(0.1)), hump, 0.02),
     ExactLinear: (lambda: ExactLinear(Diffusion(0.3)), hump, 0.1),
     ExactWave: (lambda: ExactWave(Wave(1.2)), ripple, 0.1),
-    PotentialPropagator: (lambda: PotentialPropagator(Schroedinger(slope)), packet, 0.02),
+    PotentialPropagator: (
+        lambda: Strang(PotentialPropagator(Schroedinger(slope)), ExactLinear(Schroedinger(slope))),
+        packet,
+        0.02,
+    ),
     SplitStep: (lambda: SplitStep(Schroedinger(slope), 4), packet, 0.02),
 }
 
