@@ -23,6 +23,7 @@ from physkit.integrators import (
     ExactWave,
     PotentialPropagator,
     SplitStep,
+    Strang,
 )
 from physkit.simulate import Simulation, run
 from physkit.testing import check_equal
