@@ -39,6 +39,7 @@ FIRST = (
     "scaling",
     "gpus",
     "baths",
+    "sampling",
     "neighbor-lists",
     "many-body",
     "constraints",

@@ -21,14 +21,16 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
         "AbstractExternalForce", "AbstractForce", "AbstractManyBodyPotential", "AbstractPairPotential",
         "BondedEnergy", "Coulomb",
         "DirectGravity", "Ewald", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",
-        "HarmonicTrap", "LennardJones", "ManyBody", "Pairwise", "PeriodicTorsions", "UniformAcceleration",
-        "UniformField",
+        "HarmonicBias", "HarmonicTrap", "LennardJones", "ManyBody", "Pairwise", "PeriodicTorsions",
+        "UniformAcceleration", "UniformField",
     ),
     "fields": ("AbstractEquation", "Field", "stack"),
     "coupling": ("Drag", "ParticleMesh", "ParticleMeshEwald", "deposit", "interpolate"),
     "integrators": (
-        "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
-        "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "MonteCarloBarostat",
+        "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "BasinHopping", "Boris", "Brownian",
+        "CFLSubsteps",
+        "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "Metadynamics",
+        "MonteCarloBarostat",
         "NoseHooverChain", "RK4", "SSPRK2", "SSPRK3", "SplitStep", "StochasticCellRescaling",
         "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
     ),
@@ -46,7 +48,7 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "fit": ("Fit", "fit", "gradient_audit"),
     "ensemble": (
         "Ensemble", "LocalWorkers", "ParameterRange", "SlurmArray", "Sweep", "SweepAxis",
-        "ensemble_mean", "ensemble_statistics", "open", "sweep",
+        "ensemble_mean", "ensemble_statistics", "free_energies", "open", "replica_exchange", "sweep",
     ),
 }  # fmt: skip
 
@@ -260,6 +262,25 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "fields.finite_volume": (
                 "AbstractRiemannSolver", "ExactRiemann", "HLL", "HLLC", "Rusanov", "exact_riemann",
+            ),
+        },
+    ),
+    "sampling": (
+        "Rare events and free energies: collective variables, biases, exchanges, alchemical states, minima.",
+        {
+            "particles.forces": (
+                "AbstractBias", "AbstractCollectiveVariable", "Angle", "CollectiveVariable", "Distance",
+                "GridBias", "HarmonicBias", "RadiusOfGyration", "ScaledCharges", "SoftCoreLennardJones",
+                "Torsion",
+            ),
+            "integrators": ("BasinHopping", "Metadynamics", "ReplicaExchange", "Replicas"),
+            "observe": (
+                "BiasEnergy", "CollectiveVariables", "EnergiesAt", "EnergyDerivative", "LowestEnergy",
+                "LowestPositions", "MetadynamicsFreeEnergy", "PerReplica", "ReplicaIndex", "SwapAcceptance",
+            ),
+            "ensemble": (
+                "FreeEnergies", "Profile", "free_energies", "replica_exchange",
+                "thermodynamic_integration", "umbrella_energies", "wham",
             ),
         },
     ),

@@ -14,6 +14,8 @@ _BAROSTAT = (
 _MTK = "pk.integrators.MartynaTobiasKlein"
 _BROWNIAN = "pk.Brownian(force, temperature=…, friction=…)"
 _MINIMIZE = "pk.minimize(force, state)"
+_UMBRELLA = "pk.HarmonicBias(variable, stiffness, center), in a pk.sweep over centers"
+_EXCHANGE = "pk.replica_exchange((simulation, state), over=pk.SweepAxis(…))"
 _ODE = (
     "pk.run(pk.Simulation(pk.RK4(lambda t, y: …), dt=…), y0, steps); for adaptive steps pk.Diffrax"
 )
@@ -64,6 +66,18 @@ SYNONYMS: dict[str, str] = {
     "NoseHoover": _NOSE_HOOVER, "nvt_nose_hoover": _NOSE_HOOVER, "NoseHooverIntegrator": _NOSE_HOOVER,
     "OverdampedLangevin": _BROWNIAN, "BrownianIntegrator": _BROWNIAN, "BrownianDynamics": _BROWNIAN,
     "EulerMaruyama": _BROWNIAN, "BorisPusher": "pk.Boris",
+    # sampling
+    "UmbrellaSampling": _UMBRELLA, "umbrella": _UMBRELLA, "CustomCVForce": _UMBRELLA, "colvars": _UMBRELLA,
+    "PLUMED": f"{_UMBRELLA}; pk.Metadynamics fills a pk.sampling.GridBias",
+    "WellTemperedMetadynamics": "pk.Metadynamics(integrator, height=…, width=…)",
+    "metaD": "pk.Metadynamics(integrator, height=…, width=…)",
+    "ParallelTempering": _EXCHANGE, "REMD": _EXCHANGE, "ReplicaExchangeMD": _EXCHANGE,
+    "TemperReplicas": _EXCHANGE, "HREX": _EXCHANGE,
+    "MBAR": "pk.free_energies(energies, temperature)", "pymbar": "pk.free_energies(energies, temperature)",
+    "BAR": "pk.free_energies(energies, temperature)",
+    "SoftCore": "pk.sampling.SoftCoreLennardJones(epsilon, sigma, coupling)",
+    "FEP": "pk.sampling.SoftCoreLennardJones and pk.free_energies",
+    "fix_adapt_fep": "pk.sampling.SoftCoreLennardJones and pk.free_energies",
     "FIRE": _MINIMIZE, "fire_descent": _MINIMIZE, "LocalEnergyMinimizer": _MINIMIZE,
     "energy_minimize": _MINIMIZE, "minimise": _MINIMIZE, "relax": _MINIMIZE,
     # integrators of rates
@@ -208,8 +222,10 @@ ABSENT: dict[str, str] = {
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,
     "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",
     "GCMC": "particles that come and go: the number of pk.Particles is fixed",
-    "Metadynamics": "enhanced sampling: pk.ExternalEnergy takes a bias that does not change",
-    "ReplicaExchange": "exchanges between replicas: pk.sweep runs replicas side by side",
+    "NEB": "paths of least energy: pk.minimize finds minima, pk.Metadynamics barriers",
+    "TransitionPathSampling": "sampling of paths: pk.Metadynamics and pk.HarmonicBias find barriers",
+    "ABF": "adaptive biasing forces: pk.Metadynamics grows a bias",
+    "WangLandau": "flat histograms: pk.replica_exchange and pk.Metadynamics sample over barriers",
     "Lindblad": "open quantum systems: pk.equations.Schroedinger is for wave functions on grids",
 }  # fmt: skip
 

@@ -44,6 +44,8 @@ CONCRETE_ALLOWED = {
     ("simulate", "Snapshot"): "what every observer reads",
     ("simulate", "Finite"): "the guard that every simulation has unless told otherwise",
     ("ensemble", "Estimate"): "the type of a mean with its error",
+    ("ensemble", "ReplicaExchange"): "what members that exchange their states are advanced by",
+    ("ensemble", "Replicas"): "their states",
     ("fit", "Snapshot"): "what every observer reads",
     ("storage", "Particles"): "files of particles hold them: H5MD",
     ("storage", "Field"): "files of fields hold them: netCDF",

@@ -67,7 +67,7 @@ PLUMBING = {
         "RiemannFan", "Variables",
     },
     "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "particles_in", "require_field",
+        "AbstractCorrelation", "BlockAverageResult", "observe_replicas", "particles_in", "require_field",
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "Output",

@@ -66,7 +66,8 @@ def collect_faults(caches: PyTree, *faults: tuple[Fault, Bool[Array, ""]]) -> He
     bits = jnp.zeros((), jnp.int32)
     for node in jax.tree.leaves(caches, is_leaf=_is_faults):
         if _is_faults(node):
-            bits = bits | node.bits
+            # Of several replicas there are several.
+            bits = bits | (jnp.bitwise_or.reduce(node.bits) if node.bits.ndim else node.bits)
     for fault, where in ((Fault.OVERFLOW, has_overflow(caches)), *faults):
         bits = bits | jnp.where(where, jnp.int32(fault), jnp.int32(0))
     return Health(bits)

@@ -32,6 +32,16 @@ from .design._sweep_axes import (
     cartesian_product as cartesian_product,
     zip_axes as zip_axes,
 )
+from .exchange._replica_exchange import replica_exchange as replica_exchange
+from .free_energy._free_energies import (
+    FreeEnergies as FreeEnergies,
+    Profile as Profile,
+    free_energies as free_energies,
+)
+from .free_energy._thermodynamic_integration import (
+    thermodynamic_integration as thermodynamic_integration,
+)
+from .free_energy._umbrella import umbrella_energies as umbrella_energies, wham as wham
 from .statistics._bootstrap import BootstrapEstimate as BootstrapEstimate, bootstrap as bootstrap
 from .statistics._convergence import Converged as Converged
 from .statistics._ensemble_mean import ensemble_mean as ensemble_mean

@@ -2,7 +2,8 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol); `baths` (heat baths and barostats around an integrator).
+(equations with a symbol); `baths` (heat baths and barostats around an integrator), `sampling`
+(biases that grow, replicas that swap, minima).
 """
 
 from ._composition_checks import (
@@ -55,6 +56,10 @@ from .runge_kutta._named_methods import (
     RungeKutta as RungeKutta,
 )
 from .runge_kutta._tableau import Tableau as Tableau
+from .sampling._basin_hopping import BasinHopping as BasinHopping
+from .sampling._metadynamics import Metadynamics as Metadynamics
+from .sampling._replica_exchange import ReplicaExchange as ReplicaExchange
+from .sampling._replicas import Replicas as Replicas
 from .spectral._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
 from .spectral._exact_linear import ExactLinear as ExactLinear
 from .spectral._exact_wave import ExactWave as ExactWave

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,10 @@ class AbstractIntegrator(Module):
     beside the state. `refresh` brings the aux up to date after another integrator moved the state: without
     it a composition with a cached force silently drops to first order. `is_stale` says when that is needed.
     """
+
+    # Whether the terms inside act on other states than that of the simulation. Such an integrator has
+    # `check_state(state)` and `for_start(state, least)` of its own, as terms have.
+    hides_terms: ClassVar[bool] = False
 
     @abc.abstractmethod
     def prepare(self, state: State, dt: StepSize) -> Plan:

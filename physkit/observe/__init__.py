@@ -8,6 +8,12 @@ from ._observer import (
     Finite as Finite,
     Guard as Guard,
 )
+from ._per_replica import (
+    PerReplica as PerReplica,
+    ReplicaIndex as ReplicaIndex,
+    SwapAcceptance as SwapAcceptance,
+    observe_replicas as observe_replicas,
+)
 from ._selection import particles_in as particles_in
 from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
@@ -55,6 +61,15 @@ from .quantities._quantum_quantities import (
     Fidelity as Fidelity,
     Probabilities as Probabilities,
     Purity as Purity,
+)
+from .quantities._sampling import (
+    BiasEnergy as BiasEnergy,
+    CollectiveVariables as CollectiveVariables,
+    EnergiesAt as EnergiesAt,
+    EnergyDerivative as EnergyDerivative,
+    LowestEnergy as LowestEnergy,
+    LowestPositions as LowestPositions,
+    MetadynamicsFreeEnergy as MetadynamicsFreeEnergy,
 )
 from .quantities._trajectories import (
     BoxVectors as BoxVectors,

@@ -4,7 +4,11 @@ from . import _lattices as lattice
 from ._abstract_constraints import AbstractConstraint as AbstractConstraint
 from ._arguments import element_symbol as element_symbol
 from ._devices import device_index as device_index, num_devices as num_devices
-from ._minimize import MinimizationResult as MinimizationResult, minimize as minimize
+from ._minimize import (
+    MinimizationResult as MinimizationResult,
+    descend as descend,
+    minimize as minimize,
+)
 from ._particles import ParticleIncrement as ParticleIncrement, Particles as Particles
 from ._random_positions import random_positions as random_positions
 from ._stretching import stretch as stretch

@@ -184,6 +184,24 @@ def minimize(
     return MinimizationResult(descent.state, max_force, int(descent.step), converged, allowed)
 
 
+def descend(
+    forces: Forces,
+    state: State,
+    caches: tuple[Cache, ...],
+    allowed_force: Float[Array, ""],
+    max_move: Float[Array, ""],
+    steps: int,
+) -> tuple[State, tuple[Cache, ...], Float[Array, ""]]:
+    """As `minimize`, inside of a traced program and until no force exceeds `allowed_force`, at most `steps`.
+
+    Returns the state, the caches of the forces, whose overflow ends it early, and the largest force.
+    """
+    descent = _begin(forces, state, float_dtype(state), caches)
+    settings = [allowed_force, max_move, jnp.zeros_like(max_move)]
+    descent = _descend(forces, descent, jnp.int32(steps), settings)
+    return descent.state, descent.caches, descent.max_force
+
+
 def _descend_growing(
     forces: Forces, descent: _Descent, limit: int, settings: list[Array]
 ) -> _Descent:
@@ -223,14 +241,16 @@ def _measure_stiffness(
     return descent, float(stiffness) if np.isfinite(stiffness) else 0.0
 
 
-def _begin(forces: Forces, state: State, dtype: np.dtype) -> _Descent:
+def _begin(
+    forces: Forces, state: State, dtype: np.dtype, caches: tuple[Cache, ...] | None = None
+) -> _Descent:
     zeros = {
         name: jnp.zeros_like(get_component(state, name).position) for name in forces.components
     }
     zero, zero_count = jnp.zeros((), dtype), jnp.int32(0)
     return _Descent(
         state,
-        forces.init(state),
+        forces.init(state) if caches is None else caches,
         force=zeros,
         velocity=zeros,
         moves=zeros,

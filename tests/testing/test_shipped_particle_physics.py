@@ -25,6 +25,7 @@ from physkit.integrators import (
     SSPRK3,
     AbstractIntegrator,
     Andersen,
+    BasinHopping,
     BlanesMoan,
     Boris,
     BoxMotion,
@@ -42,12 +43,14 @@ from physkit.integrators import (
     Leapfrog,
     Lie,
     MartynaTobiasKlein,
+    Metadynamics,
     Midpoint,
     MonteCarloBarostat,
     NoseHooverChain,
     PotentialPropagator,
     Ralston,
     RemoveMomentum,
+    ReplicaExchange,
     RungeKutta,
     SplitStep,
     StochasticCellRescaling,
@@ -72,11 +75,14 @@ from physkit.particles.forces import (
     Coulomb,
     DampedCoulomb,
     DirectGravity,
+    Distance,
     Ewald,
     ExternalEnergy,
     ExternalForce,
     FENEBonds,
+    GridBias,
     HarmonicAngles,
+    HarmonicBias,
     HarmonicBonds,
     HarmonicTorsions,
     HarmonicTrap,
@@ -90,10 +96,13 @@ from physkit.particles.forces import (
     PeriodicTorsions,
     ReactionField,
     RyckaertBellemansTorsions,
+    ScaledCharges,
     SmearedCoulomb,
+    SoftCoreLennardJones,
     SoftSphere,
     SpecialPairs,
     StillingerWeber,
+    Torsion,
     TorsionMaps,
     UniformAcceleration,
     UniformField,
@@ -127,6 +136,10 @@ POTENTIALS = {
     Morse: [lambda: Morse(1.2, 1.1, 2.0)],
     Buckingham: [lambda: Buckingham(1000.0, 0.2, 2.0)],
     Yukawa: [lambda: Yukawa(1.5, 0.7)],
+    SoftCoreLennardJones: [
+        lambda: SoftCoreLennardJones(1.3, 0.9, 0.6),
+        lambda: SoftCoreLennardJones(TABLE, 0.9, 0.6),
+    ],
     SoftSphere: [lambda: SoftSphere(1.0, 0.9, 9.0)],
     Coulomb: [lambda: Coulomb(1.4), lambda: Coulomb(1.4, 0.8)],
     NeuralPair: [lambda: NeuralPair(network())],
@@ -238,6 +251,27 @@ FORCES = {
     UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), irregular_particles, {})],
     UniformField: [(lambda: UniformField([0.0, 0.3, -9.8]), irregular_particles, {})],
     HarmonicTrap: [(lambda: HarmonicTrap(1.5, [0.1, 0.2, 0.3]), irregular_particles, {})],
+    HarmonicBias: [(lambda: HarmonicBias(Distance([0, 1], 2), 1.5, 0.8), irregular_particles, {})],
+    GridBias: [
+        (
+            lambda: GridBias(
+                (Torsion(0, 1, 2, 3), Distance(0, 3)),
+                (-np.pi, 0.0),
+                (np.pi, 4.0),
+                nodes=(6, 5),
+                values=np.cos(np.arange(30.0)).reshape(6, 5),
+            ),
+            five_bodies,
+            {},
+        )
+    ],
+    ScaledCharges: [
+        (
+            lambda: ScaledCharges(Pairwise(Coulomb(1.2), 1.45), [0, 3], 0.6),
+            lambda: lattice(cell(), 12),
+            {"ignore": ["screening"]},
+        )
+    ],
     ExternalEnergy: [
         (
             lambda: ExternalEnergy(_well, {"speed": jnp.asarray(0.3)}),
@@ -406,6 +440,19 @@ INTEGRATORS = {
         0.05,
         {"order": 2, "symmetric": True},
     ),
+    # Where hills are put is a choice that has no derivative.
+    Metadynamics: (
+        lambda: Metadynamics(
+            VelocityRescaling(
+                VelocityVerlet(trap() + GridBias(Distance(0, 1), 0.0, 4.0)), 0.7, 0.5
+            ),
+            0.1,
+            0.3,
+            interval=100,
+        ),
+        0.1,
+        {"key": jax.random.key(0), "ignore": ["height", "width", "bias_factor"]},
+    ),
     NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
     RemoveMomentum: (lambda: Lie(VelocityVerlet(trap()), RemoveMomentum()), 0.05, {"order": None}),
     Diffrax: (
@@ -416,6 +463,8 @@ INTEGRATORS = {
 }
 
 
+# Choices between states, which have no derivative: examined in tests/integrators/test_sampling.py.
+SEARCHES = (BasinHopping, ReplicaExchange)
 # Examined on fields, in tests/integrators.
 WITH_FIELDS = (
     ARS222,
@@ -463,7 +512,7 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        examined = set(INTEGRATORS) | set(WITH_FIELDS)
+        examined = set(INTEGRATORS) | set(SEARCHES) | set(WITH_FIELDS)
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 
 

@@ -25,7 +25,7 @@ from physkit.particles.forces import AbstractExternalForce, AbstractForce, Force
 
 from .._integrator import AbstractIntegrator, TermsWithCaches
 from ._bath import AbstractBath, BathAux
-from ._targets import Target, temperature_at
+from ._targets import temperature_at, thermostat_temperature
 
 
 class AbstractBarostat(AbstractBath):
@@ -72,27 +72,7 @@ class AbstractBarostat(AbstractBath):
 
     def temperature_at(self, clock: Clock) -> Float[Array, ""]:
         """k_B T of the thermostat inside."""
-        return temperature_at(_thermostat_inside(self), clock)
-
-
-def _thermostat_inside(barostat: AbstractBarostat) -> Target:
-    """The temperature of the one thermostat inside.
-
-    **Errors:** `DeclarationError` where there is none, or several.
-    """
-
-    def is_thermostat(node: PyTree) -> bool:
-        return isinstance(node, AbstractIntegrator) and hasattr(node, "temperature")
-
-    nodes = jax.tree.leaves(barostat.integrator, is_leaf=is_thermostat)
-    found = [node.temperature for node in nodes if is_thermostat(node)]
-    if len(found) != 1:
-        name = type(barostat).__name__
-        raise DeclarationError(
-            f"{name} holds the temperature of the thermostat inside of it, and found {len(found)}: write, "
-            f"e.g., {name}(VelocityRescaling(VelocityVerlet(force), temperature=…, relaxation_time=…), …)"
-        )
-    return found[0]
+        return temperature_at(thermostat_temperature(self.integrator, type(self).__name__), clock)
 
 
 def particle_names(state: State) -> tuple[str | None, ...]:

@@ -13,7 +13,8 @@ from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 # Tags of the baths' own noise: integrators inside tag theirs by small numbers.
 _FIRST_TAG = 2**20
 
-BathAux = tuple[Aux, Float[Array, ""]]  # of the integrator inside, and the energy given to the bath
+# Of the integrator inside, the energy given to the bath, and what else a bath carries.
+BathAux = tuple[Aux, ...]
 
 
 def as_integrator(value: object) -> AbstractIntegrator:

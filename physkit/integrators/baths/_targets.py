@@ -4,15 +4,18 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Clock,
+    DeclarationError,
     Module,
     Network,
     ParameterError,
+    PyTree,
     ShapeError,
     as_parameter,
     call_user_function,
@@ -20,6 +23,8 @@ from physkit.core import (
     poison_where,
     static,
 )
+
+from .._integrator import AbstractIntegrator
 
 # A number, a function of time, or a Module called like one, whose parameters have derivatives.
 Target: TypeAlias = Any
@@ -80,3 +85,22 @@ def require_positive(owner: Module, *names: str) -> None:
 def positive(value: Float[Array, ""]) -> Float[Array, ""]:
     """`value`, or NaN where it is not positive: what `require_positive` cannot see in a trace."""
     return poison_where(value, ~(value > 0))
+
+
+def thermostat_temperature(integrator: AbstractIntegrator, owner: str) -> Target:
+    """The temperature of the one thermostat in `integrator`, which `owner` holds.
+
+    **Errors:** `DeclarationError` where there is none, or several.
+    """
+
+    def is_thermostat(node: PyTree) -> bool:
+        return isinstance(node, AbstractIntegrator) and hasattr(node, "temperature")
+
+    nodes = jax.tree.leaves(integrator, is_leaf=is_thermostat)
+    found = [node.temperature for node in nodes if is_thermostat(node)]
+    if len(found) != 1:
+        raise DeclarationError(
+            f"{owner} holds the temperature of the thermostat inside of it, and found {len(found)}: write, "
+            f"e.g., {owner}(VelocityRescaling(VelocityVerlet(force), temperature=…, relaxation_time=…), …)"
+        )
+    return found[0]

@@ -14,7 +14,18 @@ from ._force import (
 )
 from ._listed_force import AbstractListedForce as AbstractListedForce
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
+from ._scaled_charges import ScaledCharges as ScaledCharges
 from ._virtual_sites import VirtualSites as VirtualSites
+from .bias._bias import AbstractBias as AbstractBias, HarmonicBias as HarmonicBias
+from .bias._grid_bias import GridBias as GridBias
+from .bias._variables import (
+    AbstractCollectiveVariable as AbstractCollectiveVariable,
+    Angle as Angle,
+    CollectiveVariable as CollectiveVariable,
+    Distance as Distance,
+    RadiusOfGyration as RadiusOfGyration,
+    Torsion as Torsion,
+)
 from .bonded._angles import (
     AbstractAngles as AbstractAngles,
     CosineAngles as CosineAngles,
@@ -77,6 +88,7 @@ from .potentials import (
     NeuralPair as NeuralPair,
     ReactionField as ReactionField,
     SmearedCoulomb as SmearedCoulomb,
+    SoftCoreLennardJones as SoftCoreLennardJones,
     SoftSphere as SoftSphere,
     Yukawa as Yukawa,
     geometric as geometric,

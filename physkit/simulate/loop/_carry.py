@@ -27,6 +27,7 @@ from physkit.core import (
     static,
     with_prescribed_values,
 )
+from physkit.integrators import AbstractIntegrator
 from physkit.observe import Snapshot
 
 from ._simulation import Simulation
@@ -141,7 +142,12 @@ def check_terms(sim: Simulation, state: State) -> None:
 
 
 def _is_term(x: PyTree) -> bool:
-    return isinstance(x, AbstractTerm)
+    return isinstance(x, AbstractTerm) or hides_terms(x)
+
+
+def hides_terms(x: PyTree) -> bool:
+    """Whether `x` is an integrator that answers for the terms inside of it."""
+    return isinstance(x, AbstractIntegrator) and x.hides_terms
 
 
 @at_full_precision

@@ -44,7 +44,15 @@ from physkit.core import (
 from physkit.integrators import check_composition, warn_before_sharding
 
 from ._advance import observe_initial
-from ._carry import Carry, GuardState, check_state, check_terms, snapshot, state_faults
+from ._carry import (
+    Carry,
+    GuardState,
+    check_state,
+    check_terms,
+    hides_terms,
+    snapshot,
+    state_faults,
+)
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
 from ._simulation import Simulation
@@ -173,6 +181,8 @@ def plans_start(sim: Simulation) -> bool:
 
 
 def _plans(x: PyTree) -> bool:
+    if hides_terms(x):
+        return True
     return isinstance(x, AbstractTerm) and type(x).for_start is not AbstractTerm.for_start
 
 

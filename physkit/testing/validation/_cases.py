@@ -22,6 +22,7 @@ from .particles import (
     _orders,
     _plasma,
     _reversal,
+    _sampling,
     _thermostats,
 )
 
@@ -32,6 +33,7 @@ _GROUPS = (
     _crystals,
     _gravity,
     _thermostats,
+    _sampling,
     _ensembles,
     _orders,
     _reversal,

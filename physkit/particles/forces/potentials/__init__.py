@@ -9,6 +9,7 @@ from ._morse import Morse as Morse
 from ._neural import NeuralPair as NeuralPair
 from ._potential import AbstractPairPotential as AbstractPairPotential
 from ._reaction_field import ReactionField as ReactionField
+from ._soft_core import SoftCoreLennardJones as SoftCoreLennardJones
 from ._soft_sphere import SoftSphere as SoftSphere
 from ._wca import WCA as WCA
 from ._yukawa import Yukawa as Yukawa

@@ -1,0 +1,1 @@
+"""Members of a sweep that exchange their states."""

@@ -1,0 +1,1 @@
+"""Free energies from the frames of sweeps, replica exchanges and runs."""

@@ -1,0 +1,166 @@
+"""Basin hopping: Monte Carlo over the minima of an energy."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    Cache,
+    Clock,
+    DeclarationError,
+    Module,
+    ParameterError,
+    State,
+    as_count,
+    as_parameter,
+    data,
+    get_component,
+    param,
+    put_component,
+    require_nonnegative,
+    require_positive,
+    static,
+)
+from physkit.particles import descend
+from physkit.particles.forces import Forces
+
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+
+
+class BasinHoppingAux(Module):
+    """What `BasinHopping` carries.
+
+    - `caches`: of the forces. `energy`: of the minimum that the state is in.
+    - `lowest_energy`, `lowest_state`: of the lowest minimum so far.
+    """
+
+    caches: Cache
+    energy: Float[Array, ""] = data()
+    lowest_energy: Float[Array, ""] = data()
+    lowest_state: State
+
+
+class BasinHopping(AbstractIntegrator):
+    """Basin hopping: each step displaces all particles, minimizes the energy, and accepts or refuses.
+
+        x' = minimum of U from x + s u,   u uniform in (−1, 1) along every axis,
+        accepted with min(1, e^{−(U(x') − U(x))/k_B T})
+
+    The search for the lowest of many minima, of a cluster or a molecule. Time has no meaning: give dt=1. Many
+    searches are members of a sweep:
+
+        search = BasinHopping(Pairwise(LennardJones()), temperature=0.8, displacement=0.4)
+        sim = Simulation(search, dt=1.0, observers=Every(1, lowest=LowestEnergy()))
+        sweep((sim, atoms), 1_000, replicas=16, key=0)
+
+    **Arguments:**
+
+    - `force`: a force or a sum of forces, with energies.
+    - `temperature`: k_B T of the choice between minima, energy.
+    - `displacement`: s, length.
+    - `allowed_force`: the largest force on a particle at which a minimization ends, force unit.
+    - `max_move`: of a particle in a step of the minimization, length; displacement/4 if left out.
+    - `steps`: of a minimization, at most. One that has not ended by then is refused.
+
+    **Errors:** `ParameterError` for numbers out of their ranges; `NoEnergyError` for a force without an energy;
+    `DeclarationError` over several devices.
+
+    **Good values:** for Lennard-Jones clusters k_B T = 0.8 ε and s = 0.4 σ. In open space add a wall, such as
+    an `ExternalEnergy` that begins outside of the cluster: atoms that have evaporated feel no force.
+
+    **Notes:** needs a key. Minimizes by FIRE, as `minimize` does. Velocities are left as they are. The
+    quantities `LowestEnergy` and `LowestPositions` record the best minimum so far. No derivatives.
+
+    **Reference:** Wales & Doye, J. Phys. Chem. A 101, 5111 (1997).
+    """
+
+    force: Forces = eqx.field(converter=Forces.of)
+    temperature: Float[Array, ""] = param()
+    displacement: Float[Array, ""] = param()
+    allowed_force: Float[Array, ""] = param(1e-4)
+    max_move: Float[Array, ""] = param()
+    steps: int = static(default=2000)
+
+    def __init__(
+        self,
+        force: object,
+        temperature: ArrayLike,
+        displacement: ArrayLike,
+        *,
+        allowed_force: ArrayLike = 1e-4,
+        max_move: ArrayLike | None = None,
+        steps: int = 2000,
+    ):
+        self.force = Forces.of(force)
+        self.temperature = as_parameter(temperature)
+        self.displacement = as_parameter(displacement)
+        self.allowed_force = as_parameter(allowed_force)
+        self.max_move = self.displacement / 4 if max_move is None else as_parameter(max_move)
+        self.steps = as_count(steps, "steps", ParameterError)
+
+    def __check_init__(self):
+        require_nonnegative(self, "temperature")
+        require_positive(self, "displacement", "allowed_force", "max_move")
+
+    def prepare(self, state: State, dt: StepSize) -> None:
+        del dt
+        for name in self.force.components:
+            if get_component(state, name).is_distributed:
+                raise DeclarationError(
+                    "BasinHopping runs on one device; sweep(…, replicas=…) computes many searches"
+                )
+
+    def init(self, plan: None, clock: Clock, state: State) -> BasinHoppingAux:
+        # The first minimum is that below the start; the state itself stays as it was given.
+        minimum, caches, _ = self._minimize(state, self.force.init(state))
+        energy = self._energy(clock, minimum, caches)
+        return BasinHoppingAux(caches, energy, energy, minimum)
+
+    def refresh(
+        self, plan: None, clock: Clock, state: State, aux: BasinHoppingAux
+    ) -> BasinHoppingAux:
+        energy = self._energy(clock, state, aux.caches)
+        return BasinHoppingAux(aux.caches, energy, aux.lowest_energy, aux.lowest_state)
+
+    def terms(self, aux: BasinHoppingAux) -> TermsWithCaches:
+        return tuple(zip(self.force.terms, aux.caches, strict=True))
+
+    def step(
+        self, plan: None, clock: Clock, state: State, aux: BasinHoppingAux
+    ) -> tuple[State, BasinHoppingAux]:
+        for_moves, for_choice = jax.random.split(clock.key)
+        trial = state
+        for number, name in enumerate(self.force.components):
+            particles = get_component(state, name)
+            key, x = jax.random.fold_in(for_moves, number), particles.position
+            change = self.displacement * jax.random.uniform(key, x.shape, x.dtype, -1.0, 1.0)
+            trial = put_component(trial, name, particles.displace(change))
+        trial, caches, is_minimum = self._minimize(trial, aux.caches)
+        energy = self._energy(clock, trial, caches)
+        draw = jax.random.uniform(for_choice, (), energy.dtype)
+        accepted = is_minimum & (energy - aux.energy < -self.temperature * jnp.log(draw))
+        is_lowest = accepted & (energy < aux.lowest_energy)
+
+        def choose(condition: Array, new: State, old: State) -> State:
+            return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+        aux = BasinHoppingAux(
+            caches,
+            jnp.where(accepted, energy, aux.energy),
+            jnp.where(is_lowest, energy, aux.lowest_energy),
+            choose(is_lowest, trial, aux.lowest_state),
+        )
+        return choose(accepted, trial, state), aux
+
+    def _minimize(self, state: State, caches: Cache) -> tuple[State, Cache, Array]:
+        state, caches, force = descend(
+            self.force, state, caches, self.allowed_force, self.max_move, self.steps
+        )
+        return state, caches, force <= self.allowed_force
+
+    def _energy(self, clock: Clock, state: State, caches: Cache) -> Float[Array, ""]:
+        pairs = zip(self.force.terms, caches, strict=True)
+        energies = [term.energy(clock, state, cache) for term, cache in pairs]
+        return sum(energies[1:], energies[0])

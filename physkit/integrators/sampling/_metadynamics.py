@@ -1,0 +1,166 @@
+"""Well-tempered metadynamics: hills that fill the free energy."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    Aux,
+    Clock,
+    ParameterError,
+    Plan,
+    ShapeError,
+    State,
+    as_count,
+    as_parameter,
+    find,
+    param,
+    require_nonnegative,
+    require_positive,
+    static,
+)
+from physkit.particles.forces import GridBias
+
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from ..baths._barostat import is_due
+from ..baths._bath import AbstractBath, as_integrator
+from ..baths._targets import temperature_at, thermostat_temperature
+
+# Of the integrator inside, the energy that hills have taken up, and the bias at the nodes of its grid.
+MetadynamicsAux = tuple[Aux, Float[Array, ""], Float[Array, "..."]]
+
+
+class Metadynamics(AbstractBath):
+    """Well-tempered metadynamics: Gaussian hills where the collective variables are fill up their free energy.
+
+        V(ξ) += h e^{−V(ξₙ)/k_BΔT} e^{−Σ (ξ − ξₙ)²/2w²}   every `interval` steps,   ΔT = (γ − 1) T
+        F(ξ) = −γ/(γ − 1) V(ξ) + constant,   in the long run
+
+        bias = GridBias(CollectiveVariable(first_coordinate), -2.0, 2.0)
+        Metadynamics(BAOAB(force + bias, temperature=0.1, friction=1.0), height=0.02, width=0.1)
+
+    The bias is carried by the run: checkpoints hold it, and a run that goes on is bitwise the same.
+
+    **Arguments:**
+
+    - `integrator`: moves the particles at constant temperature, with one `GridBias` among its forces: its
+      variables, its grid, and the bias to start from.
+    - `height`: h, energy, of the first hills.
+    - `width`: w, in the units of the variables; one number or one for each.
+    - `bias_factor`: γ > 1; infinite for metadynamics whose hills do not shrink.
+    - `interval`: steps between hills.
+
+    **Errors:** `SelectionError` without a `GridBias`, or with several; `DeclarationError` for no thermostat;
+    `ParameterError` for numbers out of their ranges; `ShapeError` for widths of another number.
+
+    **Good values:** h of k_B T/10 to k_B T; w a third of the width of a well; γ near the barrier over k_B T;
+    an interval longer than ξ stays correlated in a well.
+
+    **Notes:** the quantity `MetadynamicsFreeEnergy` is F at the nodes, `CollectiveVariables` records ξ,
+    `ConservedEnergy` counts what hills give. Hills near the end of a grid are cut off: it should reach further
+    than the variables. Its nodes must be dense: at most w/2 apart.
+
+    **Reference:** Barducci, Bussi & Parrinello, Phys. Rev. Lett. 100, 020603 (2008); Laio & Parrinello,
+    Proc. Natl. Acad. Sci. 99, 12562 (2002).
+    """
+
+    integrator: AbstractIntegrator = eqx.field(converter=as_integrator)
+    height: Float[Array, ""] = param()
+    width: Float[Array, "..."] = param()
+    bias_factor: Float[Array, ""] = param(10.0)
+    interval: int = static(default=500)
+
+    def __init__(
+        self,
+        integrator: AbstractIntegrator,
+        height: ArrayLike,
+        width: ArrayLike | Sequence[float],
+        *,
+        bias_factor: ArrayLike = 10.0,
+        interval: int = 500,
+    ):
+        self.integrator = as_integrator(integrator)
+        self.height, self.width = as_parameter(height), as_parameter(_as_array(width))
+        self.bias_factor = as_parameter(bias_factor)
+        self.interval = as_count(interval, "interval", ParameterError)
+
+    def __check_init__(self):
+        require_nonnegative(self, "height")
+        require_positive(self, "width", "bias_factor")
+        number = len(find(self.integrator, GridBias).variables)
+        if self.width.ndim and self.width.shape != (number,):
+            raise ShapeError(
+                f"width is one number, or one for each of {number} variables; got {self.width.shape}"
+            )
+        thermostat_temperature(self.integrator, type(self).__name__)
+
+    def prepare(self, state: State, dt: StepSize) -> Plan:
+        return self.integrator.prepare(state, dt)
+
+    def init(self, plan: Plan, clock: Clock, state: State) -> MetadynamicsAux:
+        inner, zero = super().init(plan, clock, state)
+        return inner, zero, find(self.integrator, GridBias).values.astype(zero.dtype)
+
+    def refresh(
+        self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
+    ) -> MetadynamicsAux:
+        inner, given, values = aux
+        return self._biased(values).refresh(plan, clock, state, inner), given, values
+
+    def step(
+        self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
+    ) -> tuple[State, MetadynamicsAux]:
+        inner, given, values = aux
+        state, inner = self._biased(values).step(plan, clock, state, inner)
+        after = (inner, given, values)
+
+        def deposit(after: MetadynamicsAux) -> MetadynamicsAux:
+            return self._deposit(plan, clock, state, after)
+
+        return state, jax.lax.cond(is_due(clock, self.interval), deposit, lambda aux: aux, after)
+
+    def terms(self, aux: MetadynamicsAux) -> TermsWithCaches:
+        return self._biased(aux[2]).terms(aux[0])
+
+    def bias(self, aux: MetadynamicsAux) -> GridBias:
+        """The bias as it is now."""
+        return find(self._biased(aux[2]), GridBias)
+
+    def free_energy(self, aux: MetadynamicsAux) -> Float[Array, "..."]:
+        """F at the nodes of the grid, 0 where it is lowest."""
+        values = aux[2]
+        # γ/(γ − 1), for an infinite γ, too.
+        energy = -values / (1 - 1 / self.bias_factor)
+        return energy - jnp.min(energy)
+
+    def _biased(self, values: Float[Array, "..."]) -> AbstractIntegrator:
+        return eqx.tree_at(lambda tree: find(tree, GridBias).values, self.integrator, values)
+
+    def _deposit(
+        self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
+    ) -> MetadynamicsAux:
+        inner, given, values = aux
+        bias, end = self.bias(aux), self.end_clock(clock)
+        target = thermostat_temperature(self.integrator, type(self).__name__)
+        temperature = temperature_at(target, self.own_clock(clock))
+        # No derivative goes through where hills are put; by height, width and γ there is one.
+        place = tuple(jax.lax.stop_gradient(x) for x in bias.variable_values(state))
+        before = bias.energy_of(place)
+        height = self.height * jnp.exp(-before / ((self.bias_factor - 1) * temperature))
+        hill, widths = height, jnp.broadcast_to(self.width, (len(place),))
+        for variable, nodes, x, w in zip(bias.variables, bias.nodes, place, widths, strict=True):
+            along = jnp.exp(-0.5 * (variable.difference(nodes, x) / w) ** 2)
+            hill = jnp.multiply.outer(hill, along)
+        values = values + hill
+        change = self.bias((inner, given, values)).energy_of(place) - before
+        inner = self._biased(values).refresh(plan, end, state, inner)
+        return inner, given - change, values
+
+
+def _as_array(width: ArrayLike | Sequence[float]) -> ArrayLike:
+    return np.asarray(width, float) if isinstance(width, list | tuple) else width

@@ -1,0 +1,1 @@
+"""Collective variables, and forces that bias them."""
