@@ -15,7 +15,7 @@ pk.use_compilation_cache()
 
 QUICK = "PHYSKIT_QUICK" in os.environ
 # Atoms: the radius of the wall, steps, searches, and the lowest energy that is known.
-CLUSTERS = {13: (2.3, 40, 8, -44.326801), 38: (3.2, 1000, 16, -173.928427)}
+CLUSTERS = {13: (2.3, 40, 8, -44.326801), 38: (3.2, 500, 12, -173.928427)}
 if QUICK:
     CLUSTERS = {13: (2.3, 20, 4, -44.326801)}
 

@@ -163,6 +163,7 @@ def test_velocities_follow_the_temperature():
     assert np.asarray(result.carry.aux.replica).tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_replicas_have_lists_and_observers_of_their_own():
     """A melt at two temperatures, with neighbor lists and a guard of every place."""
     position, box = pk.lattice.face_centered_cubic(3, spacing=1.7)

@@ -2,10 +2,12 @@
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import jax
+from scipy.optimize import OptimizeWarning
 
 from physkit.core import MissingExtraError
 
@@ -31,6 +33,9 @@ def open_pymbar() -> Iterator[Any]:
                 "free energies by MBAR and WHAM need pymbar: pip install physkit[md]"
             ) from error
         try:
-            yield pymbar
+            with warnings.catch_warnings():
+                # It gives one solver the options of another.
+                warnings.simplefilter("ignore", OptimizeWarning)
+                yield pymbar
         finally:
             logger.setLevel(level)
