@@ -42,11 +42,9 @@ class PerReplica(AbstractObserver):
         return _map_snapshots(self.observer, snapshot, observer_state)
 
     def summary(self, observer_state: PyTree) -> Frame:
-        return (
-            eqx.filter_vmap(self.observer.summary)(observer_state)
-            if _has_arrays(observer_state)
-            else {}
-        )
+        if not any(map(eqx.is_array, jax.tree.leaves(observer_state))):
+            return {}
+        return eqx.filter_vmap(lambda one: self.observer.summary(one))(observer_state)
 
 
 class ReplicaIndex(AbstractQuantity):
@@ -100,7 +98,3 @@ def _map_snapshots(function: Callable, snapshot: Snapshot, *stacked: Any) -> Any
 
     parts = (snapshot.plan, snapshot.state.states, snapshot.aux.inner)
     return require_exchange(snapshot).map_places(one, snapshot.clock, *parts, *stacked)
-
-
-def _has_arrays(tree: PyTree) -> bool:
-    return any(eqx.is_array(x) for x in jax.tree.leaves(tree))

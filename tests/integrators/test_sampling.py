@@ -112,7 +112,11 @@ def temperature_axis(values):
 def test_exchanged_populations_of_a_double_well_are_exact(tmp_path):
     """Every temperature has its own distribution, the coldest too, which alone would not cross; bitwise."""
     thermostat = pk.BAOAB(WELL, temperature=0.2, friction=1.0)
-    sim = pk.Simulation(thermostat, dt=0.05, observers=pk.Every(20, x=pk.Positions()))
+    watch = (
+        pk.Every(20, x=pk.Positions()),
+        pk.Average(20, square=lambda now: jnp.mean(now.state.position**2)),
+    )
+    sim = pk.Simulation(thermostat, dt=0.05, observers=watch)
     start = Particles(jnp.ones((1, 1)))
     exchange, replicas = pk.replica_exchange(
         (sim, start), over=temperature_axis(TEMPERATURES), interval=10
@@ -122,6 +126,8 @@ def test_exchanged_populations_of_a_double_well_are_exact(tmp_path):
     x = np.linspace(-3, 3, 4001)
     weight = np.exp(-(x**4 - 2 * x**2 + 0.3 * x) / TEMPERATURES[:, None])
     np.testing.assert_allclose(left, weight[:, x < 0].sum(1) / weight.sum(1), atol=0.02)
+    square = np.mean(frames(run, "x")[1:] ** 2, axis=(0, 2, 3))
+    np.testing.assert_allclose(run.summary["square"]["mean"], square, rtol=1e-3)
     # All states have been everywhere, and none twice at a time.
     who = frames(run, "replica")
     assert (np.sort(who, axis=1) == np.arange(3)).all()
