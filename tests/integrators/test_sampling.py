@@ -1,5 +1,10 @@
 """Metadynamics, replica exchange, basin hopping: exact distributions, bitwise restarts, what is refused."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -236,3 +241,51 @@ def test_basin_hopping_finds_the_smallest_clusters():
     best = np.asarray(found["x"])[low[:, -1].argmin(), -1]
     r = np.linalg.norm(best[:, None] - best, axis=-1)[np.triu_indices(7, 1)]
     assert np.sum(4 * (r**-12 - r**-6)) == pytest.approx(-16.505384, abs=1e-6)
+
+
+# --- kill -9 ------------------------------------------------------------------------------------------
+
+KILLED = """
+import sys, jax, jax.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+import physkit as pk
+
+def well(t, particles):
+    x = particles.position[:, 0]
+    return jnp.sum(x**4 - 2 * x**2 + 0.3 * x)
+
+def temperature(model):
+    return model[0].integrator.temperature
+
+sim = pk.Simulation(pk.BAOAB(pk.ExternalEnergy(well), 0.2, 1.0), dt=0.05)
+axis = pk.SweepAxis(temperature, [0.15, 0.3, 0.6])
+exchange, replicas = pk.replica_exchange((sim, pk.Particles(jnp.ones((1, 1)))), over=axis, interval=10)
+checkpoint = pk.Checkpoints(sys.argv[1], blocks=20_000) if sys.argv[1] else None
+run = pk.run(
+    exchange, replicas, int(sys.argv[2]), key=1, checkpoint=checkpoint, resume=bool(checkpoint), progress=False
+)
+aux = run.carry.aux
+print(run.carry.state.states.position.ravel().tolist(), aux.replica.tolist(), aux.accepts.tolist())
+"""
+
+
+@pytest.mark.slow
+def test_an_exchange_that_is_killed_goes_on_with_the_same_bits(tmp_path):
+    script, folder, steps = tmp_path / "exchange.py", tmp_path / "checkpoints", "4000000"
+    script.write_text(KILLED)
+    command = [sys.executable, str(script)]
+    first = subprocess.Popen([*command, str(folder), steps], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("*.h5")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    first.kill()
+    assert first.wait() == -signal.SIGKILL  # in the middle, not at the end
+    assert list(folder.glob("*.h5"))
+
+    def results(checkpoints):
+        done = subprocess.run(
+            [*command, checkpoints, steps], capture_output=True, text=True, check=True, timeout=300
+        )
+        return done.stdout.splitlines()[-1]
+
+    assert results(str(folder)) == results("")
