@@ -11,7 +11,6 @@ from tests.snippets import ROOT, python_blocks, run_script
 FAST_CASES = (
     "test_page_runs[README.md]",
     "test_page_runs[docs/command-line.md]",
-    "test_page_runs[docs/files.md]",
     "test_page_runs[docs/what-can-go-wrong.md]",
     "test_example_runs[gradient.py]",
     "test_blocks_keep_their_lines_and_share_names",

@@ -17,7 +17,6 @@ FAST_CASES = (
     "test_derivatives_are_finite[Superbee]",
     "test_derivatives_are_finite[bond of no length]",
     "test_derivatives_are_finite[mesh of nothing]",
-    "test_derivatives_are_finite[vortices at rest]",
 )
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)

@@ -43,6 +43,14 @@ def points(d: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return 4 * rng.normal(size=(n, d)), 4 * rng.normal(size=(n, d))
 
 
+@eqx.filter_jit
+def nearest(space, a, b):
+    """Displacements from b to a, the same by `minimum_image`, and the cutoff within which that holds."""
+    d = a.shape[-1]
+    fast = jnp.stack(space.minimum_image(tuple((a - b).T)), axis=1)
+    return space.displacement(a, b), fast, space.max_cutoff(d)
+
+
 CELLS = [(d, seed) for d in (1, 2, 3) for seed in range(7 if d > 1 else 2)]
 
 
@@ -52,14 +60,12 @@ def test_triclinic_displacement_is_the_nearest_image(d, seed):
     space = Triclinic(vectors)
     a, b = points(d)
     expected = nearest_image(a - b, short)
-    found = space.displacement(jnp.asarray(a), jnp.asarray(b))
+    found, fast, cutoff = nearest(space, jnp.asarray(a), jnp.asarray(b))
     distance = np.linalg.norm(expected, axis=1)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), distance, rtol=1e-9)
     # `minimum_image` is right for all pairs within `max_cutoff`, which is neither too large nor far too small.
-    cutoff = float(space.max_cutoff(d))
-    fast = np.stack(space.minimum_image(tuple(jnp.asarray((a - b).T))), axis=1)
-    close = distance < cutoff
-    np.testing.assert_allclose(fast[close], expected[close], atol=1e-9)
+    close = distance < float(cutoff)
+    np.testing.assert_allclose(np.asarray(fast)[close], expected[close], atol=1e-9)
     lengths = np.linalg.norm(images(short), axis=1)
     assert cutoff <= np.min(lengths[lengths > 1e-9]) / 2 * (1 + 1e-12)
     assert cutoff > 0.3 * np.min(lengths[lengths > 1e-9]) / 2
@@ -68,12 +74,17 @@ def test_triclinic_displacement_is_the_nearest_image(d, seed):
 @pytest.mark.parametrize("d", [2, 3])
 def test_minimum_image_keeps_pairs_just_within_max_cutoff(d):
     """In every direction, slightly inside of `max_cutoff`."""
+
+    @eqx.filter_jit
+    def images_inside(space, direction):
+        inside = direction * (space.max_cutoff(d) * (1 - 1e-9))
+        return inside, jnp.stack(space.minimum_image(tuple(inside.T)), axis=1)
+
     for seed in range(6):
         space = Triclinic(tilted(d, seed)[0])
         direction = np.random.default_rng(seed).normal(size=(200, d))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        inside = jnp.asarray(direction) * (space.max_cutoff(d) * (1 - 1e-9))
-        fast = jnp.stack(space.minimum_image(tuple(inside.T)), axis=1)
+        inside, fast = images_inside(space, jnp.asarray(direction))
         np.testing.assert_allclose(fast, inside, atol=1e-12)
 
 
@@ -85,10 +96,10 @@ def test_box_displacement_is_the_nearest_image(periodic):
     shifts = images(np.diag(np.where(periodic, lengths, 0.0)), reach=12)
     candidates = (a - b)[:, None] + shifts
     expected = np.min(np.linalg.norm(candidates, axis=-1), axis=1)
-    found = space.displacement(jnp.asarray(a), jnp.asarray(b))
+    found, _, cutoff = nearest(space, jnp.asarray(a), jnp.asarray(b))
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-12)
     smallest = min((x / 2 for x, p in zip(lengths, periodic, strict=True) if p), default=np.inf)
-    assert float(space.max_cutoff(3)) == smallest
+    assert float(cutoff) == smallest
     assert space.periodic_axes(3) == periodic
 
 
@@ -146,12 +157,18 @@ def test_displacement_properties(case, dtype):
 def test_unwrap_is_the_inverse_of_wrap(case, dtype):
     d, space = case[0], cast_floats(case[1], dtype)
     x = jnp.asarray(points(d)[0], dtype)
-    inside, image = space.wrap_with_image(x)
+
+    @eqx.filter_jit
+    def wrapped(space, x):
+        inside, image = space.wrap_with_image(x)
+        return inside, image, space.unwrap(inside, image), space.wrap(inside)
+
+    inside, image, unwrapped, again = wrapped(space, x)
     assert inside.dtype == dtype
     assert image.dtype == jnp.int32
     tolerance = 1e-5 if dtype == jnp.float32 else 1e-13
-    np.testing.assert_allclose(space.unwrap(inside, image), x, atol=10 * tolerance)
-    np.testing.assert_allclose(space.wrap(inside), inside, atol=tolerance)
+    np.testing.assert_allclose(unwrapped, x, atol=10 * tolerance)
+    np.testing.assert_allclose(again, inside, atol=tolerance)
     if space.cell(d) is not None:
         fraction = np.linalg.solve(
             np.asarray(space.cell(d), float).T, np.asarray(inside, float).T

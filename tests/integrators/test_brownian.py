@@ -107,6 +107,7 @@ def test_frozen_particles_stay_and_friction_may_differ():
     )
 
 
+@pytest.mark.slow
 def test_friction_per_particle_over_devices(monkeypatch):
     """Friction is `[n]` of the whole domain on every device: each takes the rows of its own particles."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")  # two devices, emulated on one

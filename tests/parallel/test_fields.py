@@ -382,6 +382,7 @@ def test_means_over_a_block_are_nan_inside_a_trace(is_global):
             health.check()
 
 
+@pytest.mark.slow
 def test_adaptive_steps_are_the_same_on_all_devices():
     """A field that is rough on one device alone makes all devices take short inner steps."""
     diffrax = pytest.importorskip("diffrax")

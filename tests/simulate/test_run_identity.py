@@ -198,6 +198,7 @@ def child(hash_seed, device_count):
     flags = f'import os; os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count={device_count}"'
     script = CHILD.format(root=str(ROOT), device_count=flags)
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(ROOT)}
+    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # identities are of programs before that
     return subprocess.Popen(
         [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
     )

@@ -36,6 +36,7 @@ class TestIntegrator:
             steps=4,
         )
 
+    @pytest.mark.slow  # methods of the package pass the same, in tests of their own
     def test_good(self):
         self.check(specimens.Verlet)
 
@@ -72,6 +73,7 @@ class TestSimulation:
         observers = [Every(2, energy=total_energy())]
         return Simulation(kind(PairForce(), **more), 0.02, observers=observers)
 
+    @pytest.mark.slow  # as above
     def test_good(self):
         check_simulation(
             self.simulation(),
@@ -110,6 +112,7 @@ class TestSimulation:
         with pytest.raises(AssertionError, match="traced 3 times for three values of parameters"):
             battery.check_traces(self.simulation(), irregular_particles(n=4), 8, None)
 
+    @pytest.mark.slow  # integrators and observers do it in the fast suite
     def test_cut_off_gradient(self):
         with pytest.raises(AssertionError, match=r"force\.height is exactly 0"):
             check_simulation(self.simulation(specimens.StopsForce), irregular_particles(n=4), 8)
@@ -118,8 +121,11 @@ class TestSimulation:
 class TestObserver:
     sim = property(lambda self: Simulation(specimens.Verlet(PairForce()), 0.02))
 
-    def test_good(self):
+    @pytest.mark.slow
+    def test_a_good_quantity(self):
         check_observer(Every(2, kinetic=KineticEnergy()), self.sim, irregular_particles(n=4))
+
+    def test_good(self):
         check_observer(specimens.RunningSum(), self.sim, irregular_particles(n=4))
 
     def test_one_that_holds_a_force(self):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -13,6 +15,7 @@ from physkit.core import (
     PyTree,
     SelectionError,
     ShapeError,
+    as_device_array,
     param,
     static,
 )
@@ -59,6 +62,11 @@ class Coordinates(Module):
         """All parameters at z, one after the other."""
         return _concatenate(list(self.values(z).values())).astype(self.center.dtype)
 
+    @property
+    def origin(self) -> Float[Array, " p"]:
+        """z of the values that the coordinates were made at."""
+        return as_device_array(np.zeros(self.center.shape, self.center.dtype))
+
     def recenter(self, z: Float[Array, " p"], scale: Float[Array, " p"]) -> "Coordinates":
         """The same with z as the new origin, in units of `scale`."""
         center = self.center + self.scale * z
@@ -83,26 +91,66 @@ def make_coordinates(selection: Selection, model: PyTree, bounds: BoundsLike) ->
                 f"{name} is {value.dtype}: fit its real and imaginary part as two parameters"
             )
     by_name = _bounds_by_name(bounds, selection.names)
-    centers, scales = [], []
+    shapes = []
     for name, value in values.items():
         require_inside_bounds(name, value, by_name[name])
         try:
-            centers.append(by_name[name].inverse(value))
-            scales.append(by_name[name].natural_scale(value))
+            shapes.append(jax.eval_shape(by_name[name].inverse, value).shape)
+            jax.eval_shape(by_name[name].natural_scale, value)
         except (ValueError, TypeError) as error:
             raise ShapeError(
                 f"bounds of {name} do not go with its shape {value.shape}: {error}"
             ) from error
     # Not that of the parameters: solvers mix z with their own constants of the default precision.
-    dtype = jnp.zeros(()).dtype
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    allowed = tuple(by_name[name] for name in values)
+    center, scale = _center_and_scale(allowed, tuple(values.values()), dtype)
     return Coordinates(
-        _concatenate(centers).astype(dtype),
-        _concatenate(scales).astype(dtype),
+        center,
+        scale,
         tuple(by_name.values()),
         selection.names,
-        tuple(x.shape for x in centers),
+        tuple(shapes),
         min((np.dtype(x.dtype) for x in values.values()), key=lambda d: d.itemsize),
     )
+
+
+@eqx.filter_jit
+def _center_and_scale(
+    bounds: tuple[AbstractBounds, ...], values: tuple[Array, ...], dtype: np.dtype
+) -> tuple[Array, Array]:
+    pairs = list(zip(bounds, values, strict=True))
+    center = _concatenate([bound.inverse(value) for bound, value in pairs])
+    scale = _concatenate([bound.natural_scale(value) for bound, value in pairs])
+    return center.astype(dtype), scale.astype(dtype)
+
+
+@eqx.filter_jit
+def values_at(coordinates: Coordinates, z: Float[Array, " p"]) -> dict[str, Array]:
+    """`coordinates.values(z)` by one program, the same for all coordinates of a fit."""
+    return coordinates.values(z)
+
+
+@eqx.filter_jit
+def values_and_slopes(
+    coordinates: Coordinates, z: Float[Array, " p"]
+) -> tuple[dict[str, Array], Float[Array, "v p"]]:
+    """The parameters at z, and the derivatives of all of them, one after the other, by z."""
+    return coordinates.values(z), jax.jacfwd(coordinates.flat_values)(z)
+
+
+@eqx.filter_jit
+def natural_coordinates(
+    coordinates: Coordinates, z: Float[Array, " p"], at_start: Float[Array, " p"]
+) -> Coordinates:
+    """The same coordinates with z as origin, in units of the parameters' own size: there or at the start,
+    whichever is larger, so that a value that comes out as about 0 still has one."""
+    values = coordinates.values(z)
+    scales = [
+        bound.natural_scale(values[name]).reshape(-1)
+        for name, bound in zip(coordinates.names, coordinates.bounds, strict=True)
+    ]
+    return coordinates.recenter(z, jnp.maximum(jnp.concatenate(scales).astype(z.dtype), at_start))
 
 
 def require_inside_bounds(name: str, value: Any, bound: AbstractBounds) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -20,6 +19,7 @@ from physkit.core import (
     PyTree,
     ShapeError,
     as_count,
+    as_device_array,
     as_key,
     explain_call,
     replace_fields,
@@ -37,7 +37,14 @@ from ..uncertainty._standard_errors import (
     singular_value_cutoff,
 )
 from ._bounds import BoundsLike
-from ._coordinates import Coordinates, element_labels, make_coordinates, require_inside_bounds
+from ._coordinates import (
+    Coordinates,
+    element_labels,
+    make_coordinates,
+    require_inside_bounds,
+    values_and_slopes,
+    values_at,
+)
 from ._fit_result import Attempt, Fit, History
 from ._iterate import Report
 from ._methods import AbstractMethod, Kind, MethodLike, as_method
@@ -118,7 +125,7 @@ def fit(
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
     program = _with_jac_advice(compile_by_content(problem.with_jacobian))
-    at_start = on_host(program(jnp.zeros_like(start.center), inputs), start.precision)
+    at_start = on_host(program(start.origin, inputs), start.precision)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:
         require_finite(problem, *at_start, start.labels)
@@ -164,7 +171,7 @@ def _information(
     def hessian(z: Array, inputs: ObjectiveInputs) -> Array:
         return jax.hessian(lambda y: twice.value(y, inputs))(z)
 
-    zero = jnp.zeros_like(found.coordinates.center)
+    zero = found.coordinates.origin
     return likelihood_information(np.asarray(compile_by_content(hessian)(zero, at_minimum)))
 
 
@@ -179,27 +186,21 @@ def _result(
     model: PyTree,
 ) -> Fit:
     """The fit as users see it, still without remarks."""
-    minimum, zero = found.coordinates, jnp.zeros_like(found.coordinates.center)
-    values = minimum.values(zero)
-    start = inputs.coordinates.values(z[found.best] if len(z) > 1 else zero)
+    minimum, zero = found.coordinates, found.coordinates.origin
+    values, slopes = values_and_slopes(minimum, zero)
+    start = values_at(inputs.coordinates, z[found.best] if len(z) > 1 else zero)
     covariance, spectrum, standard_errors = None, None, None
     if information is not None:
         # Errors are those of z; bounds carry them over to the parameters to first order.
-        jacobian = np.asarray(jax.jacfwd(minimum.flat_values)(zero), float)
+        jacobian = np.asarray(slopes, float)
         covariance = _transform_covariance(information.covariance, jacobian)
         standard_errors = _by_parameter(np.sqrt(np.diag(covariance)), values)
         rounding = singular_value_cutoff(found.value.dtype) ** 2
         spectrum = fisher_spectrum(information.matrix, minimum.labels, max(rounding, 1e-30))
     residuals = residuals_before = None
     if problem.kind == "residuals":
-        # The solver saw one vector: give back the tree of arrays that the objective returns.
-        blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), problem.shape)
-        flat_blank, restore = ravel_pytree(blank)
-
-        def as_returned(flat: np.ndarray) -> PyTree:
-            return jax.tree.map(np.asarray, restore(jnp.asarray(flat, flat_blank.dtype)))
-
-        residuals, residuals_before = as_returned(found.value), as_returned(at_start[0])
+        residuals = _as_tree(found.value, problem.shape)
+        residuals_before = _as_tree(at_start[0], problem.shape)
     return Fit(
         model=problem.selection.put(model, values),
         values=_to_numpy(values),
@@ -221,6 +222,15 @@ def _result(
         method=type(method).__name__,
         steps=found.steps,
         seconds=0.0,
+    )
+
+
+def _as_tree(flat: np.ndarray, shape: PyTree) -> PyTree:
+    """The vector that a solver saw, as the tree of arrays that the objective returns."""
+    leaves, tree = jax.tree.flatten(shape)
+    parts = np.split(flat, np.cumsum([x.size for x in leaves[:-1]]))
+    return tree.unflatten(
+        part.astype(x.dtype).reshape(x.shape) for part, x in zip(parts, leaves, strict=True)
     )
 
 
@@ -268,12 +278,12 @@ def _starting_points(
     key: KeyLike | None,
 ) -> Float[Array, "s p"]:
     """Coordinates of all starts, `[s p]`; the first is the model's own if they are drawn."""
-    zero = jnp.zeros_like(coordinates.center)  # the model's own
+    zero = coordinates.origin  # the model's own
     if isinstance(starts, Mapping):
         return _given_starts(coordinates, values, starts)
     starts = as_count(starts, "starts (or arrays of starts by name)", ParameterError)
     if starts == 1:
-        return zero[None]
+        return as_device_array(np.asarray(zero)[None])
     key = as_key(0 if key is None else key)
     if not (np.isfinite(start_std) and start_std >= 0):
         raise ParameterError(f"start_std is a standard deviation, 0 or more; got {start_std!r}")
@@ -364,8 +374,8 @@ def _attempts(found: SearchResult, start: Coordinates, z: Array) -> tuple[Attemp
         lowest = float(finite.min()) if len(finite) else np.nan
         attempts.append(
             Attempt(
-                start=_to_numpy(start.values(z[k])),
-                values=_to_numpy(found.first_coordinates.values(found.first.z[k])),
+                start=_to_numpy(values_at(start, z[k])),
+                values=_to_numpy(values_at(found.first_coordinates, found.first.z[k])),
                 loss=_loss(found.value) if is_best else lowest,
                 steps=found.steps if is_best else int(np.sum(~np.isnan(losses))),
                 converged=found.converged if is_best else bool(found.first.done[k]),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import PyTree, matmul
+from physkit.core import PyTree, as_device_array, matmul
 
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
@@ -174,7 +174,7 @@ def iterate(
 ) -> Descent:
     """From z, `[s p]`, until every start is done, has diverged, or gains nothing any more."""
     many = len(z) > 1
-    position = z if many else z[0]
+    position = z if many else as_device_array(np.asarray(z)[0])
     state = solver.init(position)
     done, diverged = np.zeros(len(z), bool), np.zeros(len(z), bool)
     lowest, without_gain = np.full(len(z), np.inf), np.zeros(len(z), int)
@@ -182,7 +182,7 @@ def iterate(
     # Driven from the host: progress can be shown, and the one expensive program serves all steps.
     for count in range(1, max_steps + 1):
         active = ~(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN))
-        flags = jnp.asarray(active) if many else jnp.asarray(True)
+        flags = as_device_array(active if many else np.asarray(True))
         evaluation = solver.evaluate(state, inputs)
         position, state, outcome = solver.step(position, state, flags, evaluation)
         loss, gradient, finished = (np.atleast_1d(np.asarray(x)) for x in outcome)
@@ -198,7 +198,7 @@ def iterate(
         if np.all(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN)):
             break
     return Descent(
-        position if many else position[None],
+        position if many else as_device_array(np.asarray(position)[None]),
         np.array(losses),
         np.array(gradients),
         done,

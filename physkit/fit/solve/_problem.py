@@ -14,6 +14,7 @@ from physkit.core import (
     Module,
     ObjectiveError,
     PyTree,
+    as_device_array,
     call_user_function,
     replace_fields,
     static,
@@ -46,6 +47,7 @@ class Problem(Module):
 
     - `kind`: what the objective returns; `shape`: its shapes and dtypes.
     - `mode`: of its derivatives.
+    - `traced`: its output in forward mode, if that has been traced.
     """
 
     objective: Callable = static()
@@ -55,6 +57,7 @@ class Problem(Module):
     kind: Kind | None = static()
     shape: PyTree = static()
     mode: Mode = static()
+    traced: "_TracedOutput | None" = static(default=None)
 
     def model(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
         """The model with its parameters at z."""
@@ -67,6 +70,8 @@ class Problem(Module):
 
     def output(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
         """What the objective returns at z."""
+        if self.traced is not None and self.mode == "forward":
+            return self.traced(z, inputs)
         arguments = (self.model(z, inputs),)
         if self.has_data:
             arguments = (*arguments, eqx.combine(inputs.data, self.rest.value[1]))
@@ -122,13 +127,14 @@ def make_problem(
     # Arrays are inputs of the compiled program, everything else is part of it.
     model_arrays, model_rest = eqx.partition(model, eqx.is_array)
     data_arrays, data_rest = eqx.partition(data, eqx.is_array)
-    unit = jnp.ones((), start.center.dtype)
+    unit = as_device_array(np.ones((), start.center.dtype))
     inputs = ObjectiveInputs(start, model_arrays, data_arrays, unit)
     rest = ComparedByIdentity((model_rest, data_rest))
     # What the objective returns is not known before it has been traced once.
     untraced = Problem(objective, selection, rest, data is not None, None, None, "forward")
-    z = jnp.zeros_like(start.center)
-    shape = eqx.filter_eval_shape(untraced.output, z, inputs)
+    z = start.origin
+    traced = _TracedOutput(untraced.output, z, inputs)
+    shape = traced.shape
     kind = _kind_of(shape)
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
     # Forward mode costs a run for each parameter, reverse mode one for each residual, and memory.
@@ -138,7 +144,26 @@ def make_problem(
             f"more parameters than data: {z.size} numbers to fit from {count} residuals. Fit fewer, or "
             "add residuals for what is known beforehand, (value − expected) / uncertainty"
         )
-    return Problem(objective, selection, rest, data is not None, kind, shape, mode), inputs
+    # Forward mode differentiates what has been traced; others ask for other adjoints of simulations.
+    reused = traced if mode == "forward" else None
+    return Problem(objective, selection, rest, data is not None, kind, shape, mode, reused), inputs
+
+
+class _TracedOutput:
+    """`Problem.output`, traced once: its program stands for it in all that is derived from it."""
+
+    def __init__(
+        self, output: Callable[..., PyTree], z: Float[Array, " p"], inputs: ObjectiveInputs
+    ):
+        self._closed, arrays, self._static = eqx.filter_make_jaxpr(output)(z, inputs)
+        self._form = jax.tree.structure(arrays)
+        self.shape = eqx.combine(arrays, self._static)
+
+    def __call__(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
+        leaves = jax.tree.leaves(eqx.filter((z, inputs), eqx.is_array))
+        flat = jax.core.eval_jaxpr(self._closed.jaxpr, self._closed.consts, *leaves)
+        arrays = jax.tree.unflatten(self._form, flat)
+        return eqx.combine(arrays, self._static)
 
 
 class ComparedByIdentity:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from physkit.core import as_device_array, replace_fields
+
 from ..uncertainty._standard_errors import singular_value_cutoff
-from ._coordinates import Coordinates
+from ._coordinates import Coordinates, natural_coordinates
 from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
@@ -93,9 +94,11 @@ def minimize_with_restarts(
         losses.append(descent.losses[taken, column] * unit)
         gradients.append(descent.gradients[taken, column] * unit)
         steps += int(taken.sum())
-        coordinates = natural_coordinates(inputs.coordinates, descent.z[column], natural.scale)
-        unscaled = inputs._replace(coordinates=coordinates, unit=jnp.ones_like(inputs.unit))
-        value, jacobian = evaluate(jnp.zeros_like(z[0]), unscaled)
+        coordinates = natural_coordinates(
+            inputs.coordinates, as_device_array(np.asarray(descent.z)[column]), natural.scale
+        )
+        unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
+        value, jacobian = evaluate(coordinates.origin, unscaled)
         is_last = steps >= method.max_steps
         # Done, or ended before its steps were used up: nothing was gained any more.
         stopped = bool(descent.done[column]) or (taken.sum() < _STEPS_PER_START and not is_last)
@@ -120,7 +123,7 @@ def minimize_with_restarts(
             last_loss = loss
         if converged:
             break
-        inputs, z = _scaled_inputs(problem, unscaled, jnp.zeros_like(z[:1]), value, jacobian)
+        inputs, z = _scaled_inputs(problem, unscaled, coordinates.origin[None], value, jacobian)
         if solver is None:
             solver = compile_solver(method, problem, natural.precision, program, False)
     if not converged and steps < method.max_steps and step_left < _MAX_STEP_LEFT:
@@ -154,8 +157,8 @@ def _first_order_result(
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
     best = _best_start(first)
     coordinates = natural_coordinates(inputs.coordinates, first.z[best], natural.scale)
-    unscaled = inputs._replace(coordinates=coordinates, unit=jnp.ones_like(inputs.unit))
-    value, jacobian = evaluate(jnp.zeros_like(natural.center), unscaled)
+    unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
+    value, jacobian = evaluate(natural.origin, unscaled)
     steps = len(first.losses)
     converged = bool(first.done[best])
     tail = max(steps // 10, 1)
@@ -185,17 +188,6 @@ def on_host(
     return value, jacobian
 
 
-def natural_coordinates(coordinates: Coordinates, z: jax.Array, at_start: jax.Array) -> Coordinates:
-    """The same coordinates with z as origin, in units of the parameters' own size: there or at the start,
-    whichever is larger, so that a value that comes out as about 0 still has one."""
-    values = coordinates.values(z)
-    scales = [
-        bound.natural_scale(values[name]).reshape(-1)
-        for name, bound in zip(coordinates.names, coordinates.bounds, strict=True)
-    ]
-    return coordinates.recenter(z, jnp.maximum(jnp.concatenate(scales).astype(z.dtype), at_start))
-
-
 def _scaled_inputs(
     problem: Problem, inputs: ObjectiveInputs, z: jax.Array, value: np.ndarray, jacobian: np.ndarray
 ) -> tuple[ObjectiveInputs, jax.Array]:
@@ -208,17 +200,22 @@ def _scaled_inputs(
     coordinates = inputs.coordinates
     if problem.kind == "loss":
         size = float(np.linalg.norm(jacobian))
-        return inputs._replace(unit=jnp.full_like(inputs.unit, size if size > 0 else 1.0)), z
+        return inputs._replace(unit=_unit_like(inputs.unit, size if size > 0 else 1.0)), z
     size = float(np.linalg.norm(value))
     if not size > 0:
         return inputs, z  # a perfect fit: nothing to scale by
     # Only long columns are shortened: a parameter of little effect must not take long steps.
-    factor = jnp.asarray(
-        1 / np.maximum(np.linalg.norm(jacobian, axis=0) / size, 1.0), coordinates.scale.dtype
-    )
-    scaled = coordinates.recenter(jnp.zeros_like(coordinates.center), coordinates.scale * factor)
-    unit = jnp.full_like(inputs.unit, size / np.sqrt(value.size))
-    return inputs._replace(coordinates=scaled, unit=unit), z / factor[None]
+    # On the host: they are a few numbers, and each operation on the device would be a program.
+    scale = np.asarray(coordinates.scale)
+    factor = (1 / np.maximum(np.linalg.norm(jacobian, axis=0) / size, 1.0)).astype(scale.dtype)
+    scaled = replace_fields(coordinates, {"scale": as_device_array(scale * factor)})
+    unit = _unit_like(inputs.unit, size / np.sqrt(value.size))
+    starts = as_device_array(np.asarray(z) / factor[None])
+    return inputs._replace(coordinates=scaled, unit=unit), starts
+
+
+def _unit_like(unit: jax.Array, value: float) -> jax.Array:
+    return as_device_array(np.asarray(value, unit.dtype))
 
 
 def _judge_step_left(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
