@@ -159,7 +159,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "particles.forces": (
                 "AbstractAngles", "AbstractBonded", "AbstractBonds", "AbstractExternalForce", "AbstractForce",
                 "AbstractTorsions", "BondedEnergy", "CosineAngles", "CosineSquaredAngles", "DirectGravity",
-                "Ewald", "ExternalEnergy", "ExternalForce", "FENEBonds", "Forces", "HarmonicAngles",
+                "Edges", "EnergyFunction", "Ewald", "ExternalEnergy", "ExternalForce", "FENEBonds", "Forces",
+                "HarmonicAngles",
                 "HarmonicBonds", "HarmonicTorsions", "HarmonicTrap", "ManyBody", "Modulated", "MorseBonds",
                 "Pairwise", "PeriodicTorsions",
                 "RyckaertBellemansTorsions", "SpecialPairs", "TorsionMaps", "UniformAcceleration",
@@ -230,8 +231,9 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "particles.forces": (
                 "AbstractManyBodyPotential", "AbstractPairPotential", "Buckingham", "Coulomb",
                 "DampedCoulomb", "EmbeddedAtom", "LennardJones", "Morse", "NeuralPair", "Neighborhoods",
-                "ReactionField", "SmearedCoulomb", "SoftSphere", "StillingerWeber", "Tersoff",
-                "WCA", "Yukawa", "geometric", "lorentz_berthelot", "read_setfl",
+                "ReactionField", "SmearedCoulomb", "SoftSphere", "StillingerWeber",
+                "SymmetryFunctions", "Tersoff",
+                "WCA", "Yukawa", "geometric", "lorentz_berthelot", "read_funcfl", "read_setfl",
             ),
         },
     ),

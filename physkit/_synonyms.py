@@ -21,6 +21,7 @@ _ODE = (
 )
 _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
+_ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _OPENMM = "pk.interop.from_openmm(system, topology, positions)"
 _RUN = "pk.run(simulation, state, steps)"
 _SIMULATION = "pk.Simulation(integrator, dt=…)"
@@ -191,6 +192,8 @@ SYNONYMS: dict[str, str] = {
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "SETTLE": "pk.RigidWater(molecules, oh, hh), in pk.Particles(…, constraints=…)",
     "EAM": "pk.ManyBody(pk.potentials.EmbeddedAtom(…))",
+    "MACE": _ENERGY_FUNCTION, "NequIP": _ENERGY_FUNCTION, "SchNet": _ENERGY_FUNCTION,
+    "energy_fn": _ENERGY_FUNCTION, "ACSF": "pk.potentials.SymmetryFunctions(cutoff)",
     "ThreeBody": "pk.ManyBody(…) of your own pk.AbstractManyBodyPotential",
     "ForceField": _OPENMM, "Topology": _OPENMM, "PDBFile": "pk.interop.read_structure(path)",
     "kB": _UNITS, "constants": _UNITS,

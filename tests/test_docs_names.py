@@ -23,8 +23,8 @@ ARCHITECTURE = ROOT / "docs/architecture.md"
 
 # Class names in texts that are not physkit's.
 FOREIGN = {
-    "ForceField", "HarmonicAngleForce", "HarmonicBondForce", "NaCl", "NonbondedForce",
-    "PeriodicTorsionForce",
+    "ForceField", "HarmonicAngleForce", "HarmonicBondForce", "NaCl", "NequIP", "NonbondedForce",
+    "PeriodicTorsionForce", "SimpleNamespace",
     "DirectAdjoint", "GiB", "H5MD", "JobEnvironment", "KiB", "MiB", "NaN", "NumPy", "StepId",
 }  # fmt: skip
 # Classes that a page defines itself, in a block that readers copy.

@@ -11,6 +11,8 @@ from physkit.particles.forces import (
     CosineAngles as CosineAngles,
     CosineSquaredAngles as CosineSquaredAngles,
     DirectGravity as DirectGravity,
+    Edges as Edges,
+    EnergyFunction as EnergyFunction,
     Ewald as Ewald,
     ExternalEnergy as ExternalEnergy,
     ExternalForce as ExternalForce,

@@ -15,10 +15,12 @@ from physkit.particles.forces import (
     SmearedCoulomb as SmearedCoulomb,
     SoftSphere as SoftSphere,
     StillingerWeber as StillingerWeber,
+    SymmetryFunctions as SymmetryFunctions,
     Tersoff as Tersoff,
     WCA as WCA,
     Yukawa as Yukawa,
     geometric as geometric,
     lorentz_berthelot as lorentz_berthelot,
+    read_funcfl as read_funcfl,
     read_setfl as read_setfl,
 )

@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 
 from physkit.core import MissingExtraError, ParameterError, UnitSystem, explain_call, metal
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
-from physkit.particles import Particles, element_symbol
+from physkit.particles import DistanceConstraints, Particles, RigidWater, element_symbol
 
 # ASE's unit of time, Å √(Da/eV) by older constants, is that of `metal` to 1e-8: the two are taken as the same.
 
@@ -38,7 +38,8 @@ def from_ase(
     Positions, momenta, masses, initial charges, cell and periodic axes are taken over. Species are numbered in
     the order in which symbols come up, and `species_names` holds the symbols. Atoms outside of the cell are
     wrapped into it; their images are counted, so that `unwrapped` are the positions given. Atoms fixed by
-    `FixAtoms` are frozen.
+    `FixAtoms` are frozen; `FixBondLengths` become `DistanceConstraints`, of lengths that are given, or that the
+    atoms have.
 
     **Arguments:**
 
@@ -48,7 +49,7 @@ def from_ase(
     - `species_names`: the numbers of the species by name, where tables of a force are already in an order.
 
     **Errors:** `ParameterError` for a tilted cell that is periodic along some axes only, and for constraints
-    other than `FixAtoms`, which it names; `MissingExtraError` without ASE.
+    other than these two, which it names; `MissingExtraError` without ASE.
     """
     require_ase()
     length = metal.length / units.length
@@ -70,6 +71,7 @@ def from_ase(
         species_names=species_names,
         frozen=_frozen(atoms),
         image=image,
+        constraints=_constraints(atoms, length),
     )
 
 
@@ -99,13 +101,29 @@ def _frozen(atoms: Any) -> np.ndarray | None:
     frozen = np.zeros(len(atoms), bool)
     for constraint in atoms.constraints:
         kind = type(constraint).__name__
-        if kind != "FixAtoms":
+        if kind not in ("FixAtoms", "FixBondLengths"):
             raise ParameterError(
-                f"the atoms have a constraint {kind}, and only FixAtoms becomes part of particles: give the "
-                "integrator its constraints, and remove it here, atoms.set_constraint()"
+                f"the atoms have a constraint {kind}, and only FixAtoms and FixBondLengths become part of "
+                "particles: remove it here, atoms.set_constraint()"
             )
-        frozen[constraint.get_indices()] = True
+        if kind == "FixAtoms":
+            frozen[constraint.get_indices()] = True
     return frozen if frozen.any() else None
+
+
+def _constraints(atoms: Any, length: float) -> DistanceConstraints | None:
+    pairs, lengths = [], []
+    for constraint in atoms.constraints:
+        if type(constraint).__name__ != "FixBondLengths":
+            continue
+        given = constraint.bondlengths
+        if given is None:
+            given = [atoms.get_distance(i, j, mic=True) for i, j in constraint.pairs]
+        pairs.append(np.asarray(constraint.pairs))
+        lengths.append(np.asarray(given, float))
+    if not pairs:
+        return None
+    return DistanceConstraints(np.concatenate(pairs), length * np.concatenate(lengths))
 
 
 @explain_call
@@ -113,18 +131,22 @@ def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
     """An `ase.Atoms` of these particles, at their unwrapped positions.
 
     Symbols are `species_names`, up to a colon; one that is no element, or particles without names, are X.
-    Velocities become momenta, charges initial charges, frozen particles `FixAtoms`. One- and two-dimensional
-    particles get zeros for the other axes.
+    Velocities become momenta, charges initial charges, frozen particles `FixAtoms`, constraints
+    `FixBondLengths`. One- and two-dimensional particles get zeros for the other axes.
 
     **Arguments:**
 
     - `particles`: on one device.
     - `units`: those that their numbers are in.
 
-    **Errors:** `DeclarationError` for particles that are sharded; `MissingExtraError` without ASE.
+    **Errors:** `DeclarationError` for particles that are sharded; `ParameterError` for constraints that ASE
+    lacks; `MissingExtraError` without ASE.
     """
     ase = require_ase()
-    from ase.constraints import FixAtoms  # pyright: ignore[reportMissingImports]
+    from ase.constraints import (  # pyright: ignore[reportMissingImports]
+        FixAtoms,
+        FixBondLengths,
+    )
     from ase.data import atomic_numbers  # pyright: ignore[reportMissingImports]
 
     particles.require_single_device("to_ase")
@@ -152,9 +174,33 @@ def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
     if particles.charge is not None:
         charge = units.charge / metal.charge * np.asarray(particles.charge, float)
         atoms.set_initial_charges(charge)
+    constraints = []
     if particles.frozen is not None:
-        atoms.set_constraint(FixAtoms(np.flatnonzero(np.asarray(particles.frozen))))
+        constraints.append(FixAtoms(np.flatnonzero(np.asarray(particles.frozen))))
+    if particles.constraints is not None:
+        pairs, lengths = _fixed_bonds(particles.constraints)
+        constraints.append(FixBondLengths(pairs, bondlengths=length * lengths))
+    atoms.set_constraint(constraints)
     return atoms
+
+
+def _fixed_bonds(constraints: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs of particles whose distances are fixed, and these."""
+    pairs, lengths = [], []
+    for part in constraints.parts:
+        if isinstance(part, DistanceConstraints):
+            pairs.append(np.asarray(part.pairs))
+            lengths.append(np.broadcast_to(np.asarray(part.lengths, float), len(part.pairs)))
+        elif isinstance(part, RigidWater):
+            for group in part.groups:
+                places = np.asarray(group.tuples.places)
+                pairs += [places[:, bond] for bond in group.bonds]
+                lengths += [np.full(len(places), float(x)) for x in (part.oh, part.oh, part.hh)]
+        else:
+            raise ParameterError(
+                f"{type(part).__name__} has no counterpart among ASE's constraints"
+            )
+    return np.concatenate(pairs), np.concatenate(lengths)
 
 
 def _to_3d(x: np.ndarray) -> np.ndarray:

@@ -64,12 +64,46 @@ def test_cells_without_a_length_and_open_ones():
         interop.from_ase(slab)
 
 
+def test_fixed_bonds_come_back_as_they_went():
+    from ase.build import molecule
+    from ase.constraints import FixAtoms, FixBondLengths
+
+    with jax.enable_x64(True):
+        water = molecule("H2O", cell=[9.0] * 3, pbc=True)
+        pairs = [[0, 1], [0, 2], [1, 2]]
+        distances = [water.get_distance(i, j) for i, j in pairs]
+        # Across a border of the cell; lengths as the atoms have them, or as they are given.
+        water.positions -= water.positions[1] - 1e-3
+        for given in (None, distances):
+            water.set_constraint([FixBondLengths(pairs, bondlengths=given)])
+            particles = interop.from_ase(water, units.molecular)
+            (part,) = particles.constraints.parts
+            np.testing.assert_allclose(part.lengths, 0.1 * np.array(distances), rtol=1e-12)
+            back = interop.to_ase(particles, units.molecular)
+            (fixed,) = back.constraints
+            assert fixed.pairs.tolist() == pairs
+            np.testing.assert_allclose(fixed.bondlengths, distances, rtol=1e-12)
+        rigid = pk.RigidWater([[0, 1, 2]], 0.1 * distances[0], 0.1 * distances[2])
+        atoms = particles.replace(constraints=None)
+        atoms = pk.Particles(
+            atoms.position, mass=atoms.mass, space=atoms.space, constraints=rigid,
+            species=atoms.species, species_names=atoms.species_names,
+        )  # fmt: skip
+        (fixed,) = interop.to_ase(atoms, units.molecular).constraints
+        assert fixed.pairs.tolist() == pairs
+        np.testing.assert_allclose(fixed.bondlengths, distances, rtol=1e-12)
+        # Beside frozen ones.
+        water.set_constraint([FixBondLengths(pairs[:1]), FixAtoms([2])])
+        kinds = [type(c) for c in interop.to_ase(interop.from_ase(water)).constraints]
+        assert kinds == [FixAtoms, FixBondLengths]
+
+
 def test_other_constraints_are_named():
-    from ase.constraints import FixBondLength
+    from ase.constraints import FixedPlane
 
     molecule = ase.Atoms("OH", [[0, 0, 0], [0, 0, 1.0]])
-    molecule.set_constraint(FixBondLength(0, 1))
-    with pytest.raises(ParameterError, match="FixBondLength"):
+    molecule.set_constraint(FixedPlane(0, [0, 0, 1]))
+    with pytest.raises(ParameterError, match="FixedPlane"):
         interop.from_ase(molecule)
 
 
@@ -120,8 +154,11 @@ def test_structures_are_read(format, tmp_path):
     if format == "lammps-data":
         with pytest.raises(ParameterError, match="no section Masses"):
             interop.read_structure(path, format=format)
-    read = interop.read_structure(path, format=format, species_names=("Ar",))
-    assert read.species_names == ("Ar",)
+    # Names that other tables count in another order are kept, too.
+    names = ("Ar",) if format == "lammps-data" else ("Ne", "Ar")
+    read = interop.read_structure(path, format=format, species_names=names)
+    assert read.species_names == names
+    assert np.all(read.species == names.index("Ar"))
     np.testing.assert_allclose(read.mass, 39.95, atol=0.01)
     apart = read.space.displacement(read.position, interop.from_ase(atoms).position)
     assert np.abs(apart).max() < 6e-3  # GRO has three decimals of nm

@@ -227,13 +227,46 @@ def without_dispersion_correction(system):
 def test_reaction_field_and_switch():
     with jax.enable_x64(True):
         case = solvated(1.4, app.CutoffPeriodic, 0.6, switchDistance=0.5)
-        with pytest.raises(
-            ParameterError, match="a switching function and a dispersion correction"
-        ):
-            interop.from_openmm(*case)
         without_dispersion_correction(case[0])
         _, force = require_same(*case, energy=1e-8, force=1e-7)
         assert find(force, "lennard_jones").switch_start == pytest.approx(0.5)
+
+
+def test_switch_and_dispersion_correction():
+    """Argon, with the correction and without: energies of both and their difference."""
+    box, n = 3.0, 27
+    system, force = openmm.System(), openmm.NonbondedForce()
+    system.setDefaultPeriodicBoxVectors(*(box * np.eye(3)))
+    topology = app.Topology()
+    chain = topology.addChain()
+    for _ in range(n):
+        system.addParticle(39.948)
+        force.addParticle(0.0, 0.34, 1.0)
+        residue = topology.addResidue("Ar", chain)
+        topology.addAtom("Ar", app.Element.getBySymbol("Ar"), residue)
+    force.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    force.setCutoffDistance(1.2)
+    force.setUseSwitchingFunction(True)
+    force.setSwitchingDistance(0.9)
+    system.addForce(force)
+    x = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) * 0.95 + 0.3
+    energies = []
+    with jax.enable_x64(True):
+        for corrected in (True, False):
+            force.setUseDispersionCorrection(corrected)
+            context = openmm.Context(
+                system,
+                openmm.VerletIntegrator(1e-3),
+                openmm.Platform.getPlatformByName("Reference"),
+            )
+            context.setPositions(x)
+            theirs = context.getState(getEnergy=True).getPotentialEnergy()._value
+            found = interop.from_openmm(system, topology, x * openmm.unit.nanometer)
+            ours = interop.single_point(found.force, found.particles).energy
+            energies.append((theirs, ours))
+        (whole, ours), (cut, ours_cut) = energies
+        assert ours_cut == pytest.approx(cut, rel=1e-9)
+        assert ours - ours_cut == pytest.approx(whole - cut, rel=1e-6)
 
 
 def test_water_with_virtual_sites():

@@ -191,3 +191,24 @@ def test_cheap_alternatives_end_at_their_cutoff():
     for cutoff, truncation in ((1.9, "plain"), (2.0, "shifted-force"), (None, "plain")):
         with pytest.raises(pk.errors.ParameterError, match="ends at its own cutoff"):
             pk.Pairwise(field, cutoff, truncation=truncation)
+
+
+def test_energies_of_charges_add_up():
+    """An ion of rock salt has half the energy of a pair; in a liquid they add up to all of the energy."""
+    salt = pk.Particles(
+        np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3),
+        charge=np.where(np.indices((4, 4, 4)).sum(0) % 2, -1.0, 1.0).ravel(),
+        space=pk.Box([4.0] * 3),
+    )
+    each = jax.jit(lambda f, p: (f.particle_energies(CLOCK, p), f.energy(CLOCK, p)))
+    force = Ewald(1.9, 1e-8, waves=14)
+    np.testing.assert_allclose(each(force, salt)[0], -1.747564594633 / 2, rtol=1e-7)
+    shifted = salt.replace(
+        position=salt.position + 0.1 * np.random.default_rng(0).normal(size=salt.position.shape),
+        charge=salt.charge + 0.02,
+    )
+    force = Ewald(1.9, 1e-8, waves=14, background=True, exclude=[[0, 1], [2, 3]])
+    energies, total = each(force, shifted)
+    np.testing.assert_allclose(jnp.sum(energies), total, rtol=1e-12)
+    with pytest.raises(pk.errors.NoVirialError, match="Ewald has no heat flux: waves"):
+        force.heat_flux(CLOCK, salt)

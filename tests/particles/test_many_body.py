@@ -16,7 +16,9 @@ from physkit.particles.forces import (
     ManyBody,
     Pairwise,
     StillingerWeber,
+    SymmetryFunctions,
     Tersoff,
+    read_funcfl,
     read_setfl,
 )
 from physkit.particles.neighbors import NeighborList, neighbor_list
@@ -308,6 +310,47 @@ def test_setfl_files(tmp_path):
         read_setfl(tmp_path / "text")
 
 
+def write_funcfl(path, number, spacing, cut=None):
+    """Made-up tables of one element: F, Z and ρ."""
+    r, rho = spacing * np.arange(81), 0.05 * np.arange(50)
+    tables = [
+        -np.sqrt(rho + 0.1),
+        1.2 * (2 - r) ** 2 * (r < 2),
+        np.exp(-r) * (2 - r) ** 3 * (r < 2),
+    ]
+    words = [f"{x:.17g}" for x in np.concatenate(tables)]
+    header = f"made up\n{number} 2.0 3.0 fcc\n50 0.05 81 {spacing:.17g} 1.6\n"
+    path.write_text(header + "\n".join(words[:cut]) + "\n")
+    return tables
+
+
+def test_funcfl_files(tmp_path):
+    """One file is the tables in it; two of different grids are an alloy, whose parts are those of the files."""
+    embedding, charge, density = write_funcfl(tmp_path / "cu", 29, 0.025)
+    write_funcfl(tmp_path / "ni", 28, 0.03)
+    one, alloy = read_funcfl(tmp_path / "cu"), read_funcfl(tmp_path / "cu", tmp_path / "ni")
+    assert one.elements == ("Cu",)
+    assert alloy.elements == ("Cu", "Ni")
+    expected = EmbeddedAtom(
+        [embedding], [density], 27.2 * 0.529 * charge[None, None] ** 2, density_spacing=0.05,
+        distance_spacing=0.025, cutoff=1.6,
+    )  # fmt: skip
+    atoms = crystal(1.3, FCC, 3, 0.05)
+    copper = atoms.replace(species=jnp.zeros(len(atoms.position), int))
+    energy = jax.jit(lambda p, atoms, cache: ManyBody(p).energy(CLOCK, atoms, cache))
+    cache = ManyBody(one).init(atoms)
+    found = energy(one, atoms, cache)
+    np.testing.assert_allclose(found, energy(expected, atoms, cache), rtol=1e-12)
+    np.testing.assert_allclose(energy(alloy, copper, cache), found, rtol=1e-6)
+    nickel = energy(alloy, atoms.replace(species=copper.species + 1), cache)
+    np.testing.assert_allclose(nickel, found, rtol=1e-4)  # the same functions, on another grid
+    write_funcfl(tmp_path / "cut", 29, 0.025, cut=200)
+    with pytest.raises(DamagedFileError, match=r"cut is no funcfl file, or is cut short: 212 num"):
+        read_funcfl(tmp_path / "cut")
+    with pytest.raises(ParameterError, match="path of a file"):
+        read_funcfl()
+
+
 def test_bad_input_is_named():
     atoms = crystal(1.3, FCC, 3)
     with pytest.raises(ParameterError, match="species"):
@@ -321,3 +364,52 @@ def test_bad_input_is_named():
     # A cutoff that grows with a fitted parameter must not lose neighbors in silence.
     grown = ManyBody(StillingerWeber(sigma=2.3), cutoff=3.8)
     assert np.isnan(grown.energy(CLOCK, crystal(5.431, DIAMOND, 3)))
+
+
+# --- networks --------------------------------------------------------------------------------------
+
+
+def test_symmetry_functions_are_sums_over_neighbors_and_their_pairs():
+    """Beside loops over particles, for two species; and the same after a rotation of all that is seen."""
+    seen = SymmetryFunctions(
+        1.7, centers=[0.9, 1.3], width=0.3, decays=[0.5], exponents=[1, 4], num_species=2
+    )
+    x = np.random.default_rng(3).uniform(0, 1.6, (7, 3))
+    turn, _ = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))
+    kinds = np.array([0, 1, 1, 0, 1, 0, 0])
+
+    @jax.jit
+    def functions(x):
+        atoms = Particles(x, species=kinds)
+        return ManyBody(Cohesion(), 1.7, 0.1, capacity=8).map_neighborhoods(seen, atoms)
+
+    found = functions(jnp.asarray(x))
+    assert found.shape == (7, seen.num_functions) == (7, 2 * 2 + 3 * 4)
+    np.testing.assert_allclose(functions(jnp.asarray(x @ turn.T)), found, rtol=1e-11, atol=1e-13)
+
+    def window(r):
+        return (1 - 10 * (r / 1.7) ** 3 + 15 * (r / 1.7) ** 4 - 6 * (r / 1.7) ** 5) * (r < 1.7)
+
+    expected = np.zeros((7, 16))
+    for i in range(7):
+        others = [j for j in range(7) if j != i]
+        for j in others:
+            r = np.linalg.norm(x[j] - x[i])
+            for k, c in enumerate((0.9, 1.3)):
+                expected[i, 2 * kinds[j] + k] += np.exp(-((r - c) ** 2) / 0.18) * window(r)
+            for m in (m for m in others if m > j):
+                s = np.linalg.norm(x[m] - x[i])
+                cosine = (x[j] - x[i]) @ (x[m] - x[i]) / (r * s)
+                weight = np.exp(-0.5 * (r**2 + s**2)) * window(r) * window(s)
+                of_kinds = [(0, 0), (0, 1), (1, 1)].index(tuple(sorted((kinds[j], kinds[m]))))
+                for a, (zeta, sign) in enumerate([(1, 1), (1, -1), (4, 1), (4, -1)]):
+                    bend = 2.0 ** (1 - zeta) * (1 + sign * cosine) ** zeta
+                    expected[i, 4 + 3 * a + of_kinds] += bend * weight
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    for wrong in (
+        {"cutoff": 0.0},
+        {"cutoff": 1.0, "width": -1.0},
+        {"cutoff": 1.0, "centers": [0.5]},
+    ):
+        with pytest.raises(ParameterError, match=r"positive|two centers"):
+            SymmetryFunctions(**wrong)

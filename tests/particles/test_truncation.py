@@ -139,6 +139,23 @@ def test_tail_virial_is_the_volume_derivative():
     np.testing.assert_allclose(found, -jax.jit(jax.grad(energy))(jnp.asarray(1.0)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_tail_of_a_switch_adds_what_it_takes_away(dimension):
+    """Where the switch is as narrow as nothing, it is that of a plain cut; else a sum by fine trapezoids."""
+    switched = truncate_potential("switch", switch_start=jnp.asarray(1.5))
+    r = np.linspace(1.5, CUTOFF, 4001)
+    s = (r - 1.5) / (CUTOFF - 1.5)
+    lost = 4 * (r**-12 - r**-6) * s**3 * (10 - 15 * s + 6 * s**2) * r ** (dimension - 1)
+    between = {2: np.pi, 3: 2 * np.pi}[dimension] * 20 * 0.7 * np.trapezoid(lost, r)
+    beyond = truncate_potential("plain").tail_energy(0.7, 20, dimension)
+    energy = switched.tail_energy(0.7, 20, dimension)
+    np.testing.assert_allclose(energy, beyond + between, rtol=1e-6)
+    # Nothing jumps at the cutoff, so that the virial is the derivative of the energy by volume.
+    np.testing.assert_allclose(
+        switched.tail_virial(0.7, 20, dimension), dimension * energy, rtol=1e-12
+    )
+
+
 def test_tail_with_species():
     tail = truncate_potential("plain", TABLE)
     single = [
@@ -181,7 +198,7 @@ def test_tail_in_single_precision_and_its_gradient():
         (lambda: truncate_potential("soft"), "available"),
         (lambda: truncate_potential("switch", switch_start=3.0), "below the cutoff"),
         (lambda: truncate_potential("plain", switch_start=2.0), "switch_start"),
-        (lambda: truncate_potential("switch").tail_energy(0.8, 10, 3), "plain"),
+        (lambda: truncate_potential("shifted").tail_energy(0.8, 10, 3), "plain"),
         (lambda: truncate_potential("plain").tail_energy(0.8, 10, 1), "dimensions"),
         (lambda: truncate_potential("plain", Coulomb()).tail_energy(0.8, 10, 3), "charges"),
     ],

@@ -10,7 +10,7 @@ import pytest
 import physkit.integrators
 import physkit.particles.forces
 import physkit.particles.forces.potentials
-from physkit.core import is_abstract
+from physkit.core import Network, is_abstract
 from physkit.geometry import Box, Triclinic
 from physkit.integrators import (
     ARS222,
@@ -67,6 +67,7 @@ from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import (
     WCA,
     AbstractForce,
+    AbstractManyBodyPotential,
     AbstractPairPotential,
     BondedEnergy,
     Buckingham,
@@ -76,6 +77,7 @@ from physkit.particles.forces import (
     DampedCoulomb,
     DirectGravity,
     Distance,
+    EnergyFunction,
     Ewald,
     ExternalEnergy,
     ExternalForce,
@@ -102,6 +104,7 @@ from physkit.particles.forces import (
     SoftSphere,
     SpecialPairs,
     StillingerWeber,
+    SymmetryFunctions,
     Torsion,
     TorsionMaps,
     UniformAcceleration,
@@ -172,6 +175,24 @@ def five_bodies():
     return irregular_particles(n=5)
 
 
+class Learned(AbstractManyBodyPotential):
+    """A network of symmetry functions, which are parameters, too."""
+
+    seen: SymmetryFunctions
+    network: Network
+    cutoff = 1.7
+
+    def __init__(self):
+        self.seen = SymmetryFunctions(
+            1.7, centers=[0.9, 1.2, 1.5], width=0.3, decays=[0.5], exponents=[1, 2], num_species=2
+        )
+        key, inputs = jax.random.key(0), self.seen.num_functions
+        self.network = Network(eqx.nn.MLP(inputs, "scalar", 3, 1, jnp.tanh, key=key))
+
+    def site_energies(self, near):
+        return jax.vmap(self.network)(self.seen(near))
+
+
 # Force, particles, and options of the check. Derivatives of forces in charges, masses, boxes and
 # all parameters are part of it.
 FORCES = {
@@ -180,6 +201,15 @@ FORCES = {
     ],
     ManyBody: [
         (lambda: ManyBody(StillingerWeber(sigma=0.9), 1.7, 0.1), lambda: lattice(n=9), {}),
+        (lambda: ManyBody(Learned(), 1.7, 0.1), lambda: lattice(n=9), {}),
+    ],
+    EnergyFunction: [
+        (
+            lambda: EnergyFunction(_of_edges, {"k": 1.2}, cutoff=1.7, skin=0.1),
+            lambda: lattice(n=9),
+            {},
+        ),
+        (lambda: EnergyFunction(_of_positions, {"k": 1.2}), five_bodies, {}),
     ],
     DirectGravity: [(lambda: DirectGravity(1.2, 0.1), lambda: irregular_particles(n=5), {})],
     HarmonicBonds: [
@@ -308,6 +338,18 @@ SLOW_FORCES = [
 
 def _well(t, particles, args):
     return jnp.sum(jnp.cos(particles.position - args["speed"] * t))
+
+
+def _of_edges(x, cell, species, edges, p):
+    r2 = jnp.sum(edges.vectors**2, axis=1)
+    each = jnp.where(edges.present, (1.7**2 - r2) ** 4, 0)
+    density = jax.ops.segment_sum(each, edges.receivers, len(x))
+    return p["k"] * jnp.sqrt(1 + density)
+
+
+def _of_positions(x, cell, species, p):
+    r2 = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
+    return jnp.sum(jnp.exp(-p["k"] * r2))
 
 
 def _three_body(x, p):

@@ -95,19 +95,11 @@ def _lennard_jones(
         return {"lennard_jones": Pairwise(potential, cutoff, truncation="plain", exclude=exclude)}
     cutoff = plain(force.getCutoffDistance()) * to.length
     tail = force.getUseDispersionCorrection() and method != force.CutoffNonPeriodic
+    kind = {"truncation": "plain"}
     if force.getUseSwitchingFunction():
-        if tail:
-            raise ParameterError(
-                "NonbondedForce with a switching function and a dispersion correction, which are not to be "
-                "had together here: call force.setUseDispersionCorrection(False)"
-            )
         start = plain(force.getSwitchingDistance()) * to.length
-        switched = Pairwise(
-            potential, cutoff, truncation="switch", switch_start=start, exclude=exclude
-        )
-        return {"lennard_jones": switched}
-    lennard_jones = Pairwise(potential, cutoff, truncation="plain", tail=tail, exclude=exclude)
-    return {"lennard_jones": lennard_jones}
+        kind = {"truncation": "switch", "switch_start": start}
+    return {"lennard_jones": Pairwise(potential, cutoff, tail=tail, exclude=exclude, **kind)}
 
 
 def _electrostatics(

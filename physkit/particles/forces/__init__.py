@@ -57,11 +57,15 @@ from .electrostatics._ewald_sum import (
     EwaldCache as EwaldCache,
 )
 from .electrostatics._lattice_energy import Modes as Modes
-from .many_body._embedded_atom import EmbeddedAtom as EmbeddedAtom, read_setfl as read_setfl
+from .many_body._eam_files import read_funcfl as read_funcfl, read_setfl as read_setfl
+from .many_body._edges import Edges as Edges
+from .many_body._embedded_atom import EmbeddedAtom as EmbeddedAtom
+from .many_body._energy_function import EnergyFunction as EnergyFunction
 from .many_body._many_body import ManyBody as ManyBody
 from .many_body._neighborhoods import Neighborhoods as Neighborhoods
 from .many_body._potential import AbstractManyBodyPotential as AbstractManyBodyPotential
 from .many_body._stillinger_weber import StillingerWeber as StillingerWeber
+from .many_body._symmetry_functions import SymmetryFunctions as SymmetryFunctions
 from .many_body._tersoff import Tersoff as Tersoff
 from .pairs._direct_gravity import DirectGravity as DirectGravity
 from .pairs._pair_cache import PairCache as PairCache

@@ -62,7 +62,8 @@ class Case(Module):
     - `published`: the numbers.
     - `source`: paper, equation or table.
     - `slow`: takes more than about ten seconds; left out of quick runs.
-    - `needs_reference_data`: reads files from `reference_data()`; skipped where there are none.
+    - `needs_reference_data`: reads files from `reference_data()`; skipped where there are none. The name of a
+      file, where not every such folder has it: skipped where this one lacks it.
 
     **Errors:** `DeclarationError` for a case without numbers, or with one name twice.
     """
@@ -72,7 +73,7 @@ class Case(Module):
     published: tuple[Published, ...] = static(converter=tuple)
     source: str = static()
     slow: bool = static(default=False)
-    needs_reference_data: bool = static(default=False)
+    needs_reference_data: bool | str = static(default=False)
 
     def __check_init__(self):
         names = [p.name for p in self.published]
@@ -125,9 +126,14 @@ def evaluate(case: Case) -> list[Found]:
 
 def missing_data(case: Case) -> str:
     """Why the case cannot run here; empty if it can."""
-    if not case.needs_reference_data or os.environ.get(REFERENCE_DATA):
+    needed, folder = case.needs_reference_data, os.environ.get(REFERENCE_DATA)
+    if not needed:
         return ""
-    return f"needs files: set {REFERENCE_DATA}"
+    if not folder:
+        return f"needs files: set {REFERENCE_DATA}"
+    if isinstance(needed, str) and not (Path(folder) / needed).is_file():
+        return f"needs {needed} in {REFERENCE_DATA}"
+    return ""
 
 
 def reference_data() -> Path:

@@ -13,6 +13,7 @@ from .fields import (
 )
 from .inference import _ensembles, _fits, _inverse_problems
 from .particles import (
+    _barostats,
     _cosmology,
     _crystals,
     _electrostatics,
@@ -34,6 +35,7 @@ _GROUPS = (
     _gravity,
     _thermostats,
     _sampling,
+    _barostats,
     _ensembles,
     _orders,
     _reversal,

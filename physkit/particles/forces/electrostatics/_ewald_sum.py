@@ -30,7 +30,6 @@ from physkit.geometry import AbstractSpace, inverse_matrix
 
 from ..._arguments import Numbers
 from ..._particles import Particles
-from .._force import AbstractForce
 from ..bonded._sharded_tuples import ShardedTuples
 from ..bonded._special_pairs import SpecialPairs
 from ..bonded._tuples import Tuples
@@ -38,6 +37,7 @@ from ..pairs._pair_cache import PairCache
 from ..pairs._pair_kernels import with_charge_unit
 from ..pairs._pairwise import Pairwise
 from ..potentials import DampedCoulomb, SmearedCoulomb
+from ._energies_of_charges import AbstractForceOfCharges
 from ._lattice_energy import (
     ChargeSums,
     Clouds,
@@ -65,7 +65,7 @@ class EwaldCache(Module):
     resolution: Resolution = static()
 
 
-class AbstractEwaldSum(AbstractForce):
+class AbstractEwaldSum(AbstractForceOfCharges):
     """Coulomb forces between all periodic images of all charges, as a sum over near pairs and one over waves.
 
         U = k Σ_{i<j} qᵢ qⱼ Σ_images 1/r,   split by 1/r = erfc(α r)/r + erf(α r)/r

@@ -1,11 +1,9 @@
 """The embedded-atom method: metals."""
 
-from pathlib import Path
-
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import DamagedFileError, ParameterError, ShapeError, static
+from physkit.core import ParameterError, ShapeError, static
 
 from ..._arguments import Numbers
 from ._neighborhoods import Neighborhoods
@@ -29,7 +27,7 @@ class EmbeddedAtom(AbstractManyBodyPotential):
     - `distance_spacing`: Δr, length. `cutoff`: length.
     - `elements`: what the species are called.
 
-    `read_setfl` makes one of a file.
+    `read_setfl` and `read_funcfl` make one of files.
 
     **Errors:** `ShapeError` for tables that do not fit one another; `ParameterError` for spacings that are not
     positive, and a pair part that is not symmetric.
@@ -97,59 +95,3 @@ class EmbeddedAtom(AbstractManyBodyPotential):
             both = own[:, None] * self.num_species + others
         density, pairs = near.sums(self.density(r, others), self.pair(r, both) / r)
         return self.embedding(density, own) + pairs / 2
-
-
-def read_setfl(path: str | Path) -> EmbeddedAtom:
-    """The potential of a setfl file (`eam/alloy` in LAMMPS), in its units: eV and Å.
-
-    **Errors:** `DamagedFileError` for a file that is cut short, or is no setfl file.
-
-    **Reference:** Daw, Foiles & Baskes, Mater. Sci. Rep. 9, 251 (1993); the LAMMPS manual, pair_style eam.
-    """
-    lines = Path(path).read_text(errors="replace").splitlines()
-    try:
-        count, *elements = lines[3].split()
-        counts = lines[4].split()
-        num_densities, num_distances = int(counts[0]), int(counts[2])
-        density_spacing, distance_spacing, cutoff = (float(counts[k]) for k in (1, 3, 4))
-        if int(count) != len(elements) or not 1 <= len(elements) <= 100:
-            raise ValueError(f"{count} elements, of which {len(elements)} are named")
-        numbers = [line.split() for line in lines[5:]]
-        embedding, density, pair = _tables(numbers, len(elements), num_densities, num_distances)
-    except (ValueError, IndexError) as error:
-        raise DamagedFileError(f"{path} is no setfl file, or is cut short: {error}") from error
-    return EmbeddedAtom(
-        embedding, density, pair, density_spacing=density_spacing,
-        distance_spacing=distance_spacing, cutoff=cutoff, elements=tuple(elements),
-    )  # fmt: skip
-
-
-def _tables(
-    lines: list[list[str]], s: int, num_densities: int, num_distances: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Embedding energies, densities and r φ from the lines after the header."""
-    if not (4 <= num_densities <= 10**7 and 4 <= num_distances <= 10**7):
-        raise ValueError(f"tables of {num_densities} and {num_distances} values")
-    words, at = [word for line in lines for word in line], 0
-
-    def take(size: int) -> np.ndarray:
-        nonlocal at
-        part = words[at : at + size]
-        if len(part) < size:
-            raise ValueError(f"{at + size} numbers wanted, {len(words)} found")
-        at += size
-        values = np.array([float(word.replace("D", "E").replace("d", "e")) for word in part])
-        if not np.isfinite(values).all():
-            raise ValueError("numbers that are not finite")
-        return values
-
-    embedding, density = [], []
-    for _ in range(s):
-        at += 4  # atomic number, mass, lattice constant, lattice
-        embedding.append(take(num_densities))
-        density.append(take(num_distances))
-    pair = np.zeros((s, s, num_distances))
-    for i in range(s):
-        for j in range(i + 1):
-            pair[i, j] = pair[j, i] = take(num_distances)
-    return np.array(embedding), np.array(density), pair

@@ -183,6 +183,18 @@ class ManyBody(AbstractListedForce):
         flux = jnp.stack([-jnp.sum(r * work) for r in vectors])
         return particles.space.sum(_poison(flux, cache))
 
+    def map_neighborhoods(
+        self,
+        function: Callable[[Neighborhoods], Float[Array, "c ..."]],
+        state: State,
+        cache: PairCache | None = None,
+    ) -> Float[Array, "n ..."]:
+        """`function(near)` for each particle, `near` as of `site_energies`: descriptors, coordinations."""
+        particles, cache = self.particles(state), self._update(cache, state)
+        pairs, known = self._known(particles, _displacements(particles, cache), cache)
+        rows = self._by_blocks(function, "function", (*known, None, None))
+        return _poison(particles.mask_empty(by_particle(rows, pairs)), cache)
+
     def _slopes(self, particles: Particles, cache: PairCache) -> tuple[Components, Components]:
         """rᵢⱼ of all listed pairs, and gᵢⱼ."""
         vectors = _displacements(particles, cache)
@@ -201,14 +213,8 @@ class ManyBody(AbstractListedForce):
         self, particles: Particles, vectors: Components, cache: PairCache
     ) -> Float[Array, " n"]:
         """The energy of each particle of this device, from rᵢⱼ of all listed pairs."""
-        pairs, name = _listed(cache), type(self.potential).__name__
-        index = pairs.index[: num_rows(pairs)]
-        species = neighbor_species = features = neighbor_features = None
-        if particles.species is not None:
-            everywhere = cache.neighbors.exchange_halo(particles, particles.species)
-            species = of_rows(everywhere, pairs)
-            neighbor_species = jnp.take(everywhere[pairs.order], index, mode="clip")
-        known = vectors, index < pairs.index.shape[0], species, neighbor_species
+        name, features, neighbor_features = type(self.potential).__name__, None, None
+        pairs, known = self._known(particles, vectors, cache)
         for number in range(self.potential.num_passes):
             whole = *known, features, neighbor_features
             what = f"{name}.features"
@@ -225,6 +231,19 @@ class ManyBody(AbstractListedForce):
                 f"{rows.shape[1:]} for each"
             )
         return particles.mask_empty(by_particle(rows, pairs))
+
+    def _known(
+        self, particles: Particles, vectors: Components, cache: PairCache
+    ) -> tuple[ListedPairs, tuple]:
+        """The listed pairs, and what is known of them before any pass, by rows."""
+        pairs = _listed(cache)
+        index = pairs.index[: num_rows(pairs)]
+        species = neighbor_species = None
+        if particles.species is not None:
+            everywhere = cache.neighbors.exchange_halo(particles, particles.species)
+            species = of_rows(everywhere, pairs)
+            neighbor_species = jnp.take(everywhere[pairs.order], index, mode="clip")
+        return pairs, (vectors, index < pairs.index.shape[0], species, neighbor_species)
 
     def _by_blocks(self, function: Callable, what: str, whole: tuple) -> Float[Array, "n ..."]:
         """`function` of the neighborhoods of all rows, block by block."""

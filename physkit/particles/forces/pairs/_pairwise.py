@@ -70,8 +70,8 @@ class Pairwise(AbstractListedForce):
     - `truncation`: `"shifted-force"` (energy and force go to 0 at the cutoff), `"switch"`, `"plain"`
       or `"shifted"`; see `truncate`.
     - `switch_start`: where a switch begins, length; 0.9 r_c if left out.
-    - `tail`: add to energy and virial what a plain cutoff leaves out, assuming that the fluid is uniform
-      beyond the cutoff.
+    - `tail`: add to energy and virial what a plain cutoff or a switch leaves out, assuming that the fluid is
+      uniform there.
     - `exact`: round each pair's force to a multiple of a quantum and add these exactly. The force then
       does not depend on the order of the sum: not on the list, its capacity, the batch, or how particles
       are numbered; and total momentum is conserved to the last bit of these sums. Energies are plain sums.
@@ -151,9 +151,9 @@ class Pairwise(AbstractListedForce):
         self.component, self.plan = component, None
         check_truncation(truncation, cutoff, self.switch_start)
         potential.require_truncation(truncation, cutoff)
-        if tail and (truncation != "plain" or cutoff is None):
+        if tail and (truncation not in ("plain", "switch") or cutoff is None):
             raise ParameterError(
-                'tail=True adds what a plain cutoff leaves out: it needs truncation="plain" and a '
+                'tail=True adds what a cutoff leaves out: it needs truncation="plain" or "switch", and a '
                 f"cutoff; got truncation={truncation!r}, cutoff={cutoff}"
             )
         if quantum is not None and not exact:

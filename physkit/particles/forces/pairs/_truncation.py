@@ -1,7 +1,7 @@
 """Truncate a pair potential at a finite distance, and correct for what the cut leaves out."""
 
 import abc
-from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,8 +43,8 @@ class AbstractTruncated(Module):
     ) -> Array:
         """Energy that `n` particles lose by the cut; see `PlainCut`."""
         raise ParameterError(
-            'tail corrections are for truncation="plain"; a shifted or switched potential is '
-            "another potential, not an approximation whose tail could be added"
+            'tail corrections are for truncation="plain" and "switch"; a shifted potential is another '
+            "potential, not an approximation whose tail could be added"
         )
 
     def tail_virial(
@@ -88,51 +88,63 @@ class PlainCut(AbstractTruncated):
     def tail_energy(
         self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
     ) -> Array:
-        def integrand(r: Array) -> Array:
-            return self.potential.energy(r) * r ** (dimension - 1)
-
-        return self._tail(integrand, density, n, dimension, fractions)
+        integrals = _integral_beyond(self, "energy", dimension)
+        return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
 
     def tail_virial(
         self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
     ) -> Array:
-        def integrand(r: Array) -> Array:
-            # −U′(r) r^d
-            return self.potential.force_over_distance(r * r) * r ** (dimension + 1)
+        integrals = _integral_beyond(self, "virial", dimension)
+        return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
 
-        return self._tail(integrand, density, n, dimension, fractions)
 
-    def _tail(
-        self,
-        integrand: Callable[[Array], Array],
-        density: ArrayLike,
-        n: int,
-        dimension: int,
-        fractions: Numbers | None,
-    ) -> Array:
-        """½ n ρ S_d times the integral of `integrand` from the cutoff to infinity."""
-        name = type(self.potential).__name__
-        if dimension not in (2, 3):
-            raise ParameterError(f"tail corrections are for 2 or 3 dimensions; got {dimension}")
-        if self.potential.charged:
-            raise ParameterError(f"no tail correction for {name}: it acts between charges")
-        # Substitute r = r_c/x: the range becomes 0 < x < 1, dr = −r_c dx/x², and inverse powers of r become
-        # polynomials, for which the quadrature is exact.
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        x = jnp.asarray((nodes + 1) / 2, self.cutoff.dtype)
-        scale = jnp.asarray(weights / 2, self.cutoff.dtype) * self.cutoff / x**2
-        values = jax.vmap(integrand)(self.cutoff / x)
-        integral = einsum("x,x...->...", scale, values)
-        if integral.ndim and fractions is None:
-            raise ParameterError(
-                f"{name} has tables of {integral.shape[0]} species: its tail correction needs "
-                "fractions=[fraction of each species]"
-            )
-        if integral.ndim:
-            # (s, s): the mean over pairs of species
-            fraction = jnp.asarray(fractions, integral.dtype)
-            integral = jnp.sum(fraction[:, None] * integral * fraction[None, :])
-        return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
+def _tail_integrand(law: Any, which: str, r: Array, dimension: int) -> Array:
+    """U r^(d−1), or −U′ r^d."""
+    if which == "energy":
+        return law.energy(r * r) * r ** (dimension - 1)
+    return law.force_over_distance(r * r) * r ** (dimension + 1)
+
+
+def _integral_beyond(cut: "PlainCut | SwitchedCut", which: str, dimension: int) -> Array:
+    """The integral of the whole potential's energy or virial from the cutoff to infinity."""
+    if dimension not in (2, 3):
+        raise ParameterError(f"tail corrections are for 2 or 3 dimensions; got {dimension}")
+    if cut.potential.charged:
+        name = type(cut.potential).__name__
+        raise ParameterError(f"no tail correction for {name}: it acts between charges")
+    # Substitute r = r_c/x: the range becomes 0 < x < 1, dr = −r_c dx/x², and inverse powers of r become
+    # polynomials, for which the quadrature is exact.
+    x, weights = _quadrature(cut.cutoff.dtype)
+    whole = PlainCut(cut.potential, cut.cutoff)
+    values = jax.vmap(lambda r: _tail_integrand(whole, which, r, dimension))(cut.cutoff / x)
+    return einsum("x,x...->...", weights * cut.cutoff / x**2, values)
+
+
+def _quadrature(dtype: jnp.dtype) -> tuple[Array, Array]:
+    """Nodes and weights between 0 and 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return jnp.asarray((nodes + 1) / 2, dtype), jnp.asarray(weights / 2, dtype)
+
+
+def _of_uniform_fluid(
+    cut: "PlainCut | SwitchedCut",
+    integral: Array,
+    density: ArrayLike,
+    n: int,
+    dimension: int,
+    fractions: Numbers | None,
+) -> Array:
+    """½ n ρ S_d times an integral over distances."""
+    if integral.ndim and fractions is None:
+        raise ParameterError(
+            f"{type(cut.potential).__name__} has tables of {integral.shape[0]} species: its tail correction "
+            "needs fractions=[fraction of each species]"
+        )
+    if integral.ndim:
+        # (s, s): the mean over pairs of species
+        fraction = jnp.asarray(fractions, integral.dtype)
+        integral = jnp.sum(fraction[:, None] * integral * fraction[None, :])
+    return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
 
 
 class ShiftedCut(AbstractTruncated):
@@ -178,6 +190,8 @@ class SwitchedCut(AbstractTruncated):
 
         S = 1 − 10 x³ + 15 x⁴ − 6 x⁵,   x = (r − r_s)/(r_c − r_s) for r_s < r < r_c
 
+    Tail corrections add what the switch takes away, too: ∫ U (1 − S) r^(d−1) dr from r_s to r_c.
+
     **Reference:** OpenMM user guide, "Lennard-Jones interaction", eq. of the switching function.
     """
 
@@ -198,6 +212,33 @@ class SwitchedCut(AbstractTruncated):
         return (
             self.potential.force_over_distance(r2) * switch - self.potential.energy(r) * slope / r
         )
+
+    def tail_energy(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
+        integrals = self._missing("energy", dimension)
+        return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
+
+    def tail_virial(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
+        integrals = self._missing("virial", dimension)
+        return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
+
+    def _missing(self, which: str, dimension: int) -> Array:
+        """The integral of what is not there, between the switch's start and the cutoff and beyond."""
+        beyond = _integral_beyond(self, which, dimension)
+        x, weights = _quadrature(self.cutoff.dtype)
+        width, whole = self.cutoff - self.start, PlainCut(self.potential, self.cutoff)
+
+        def lost(r: Array) -> Array:
+            whole_and_switched = (
+                _tail_integrand(law, which, r, dimension) for law in (whole, self)
+            )
+            return jnp.subtract(*whole_and_switched)
+
+        values = jax.vmap(lost)(self.start + width * x)
+        return beyond + einsum("x,x...->...", weights * width, values)
 
     def _fraction(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.clip((r - self.start) / (self.cutoff - self.start), 0, 1)

@@ -1,4 +1,4 @@
-"""Silicon by many-body potentials: cohesion and elasticity."""
+"""Silicon and copper by many-body potentials: cohesion and elasticity."""
 
 from typing import Any
 
@@ -8,15 +8,16 @@ import numpy as np
 
 from physkit.core import Clock, StepCount
 from physkit.geometry import Triclinic
-from physkit.particles import Particles
+from physkit.particles import Particles, lattice
 from physkit.particles.forces import (
     AbstractManyBodyPotential,
     ManyBody,
     StillingerWeber,
     Tersoff,
+    read_funcfl,
 )
 
-from .._case import Case, Published
+from .._case import Case, Published, reference_data
 
 _LATTICE = 5.431  # Å
 _GPA = 160.21766208  # of one eV/Å³
@@ -37,6 +38,14 @@ def cohesion() -> dict[str, float]:
         for name, potential in potentials.items()
     }
     return {name: float(jnp.mean(x)) for name, x in each.items()}
+
+
+def copper() -> dict[str, float]:
+    """Energy per atom of face-centered copper, a = 3.615 Å, by Foiles' universal functions (u3)."""
+    potential = read_funcfl(reference_data() / "eam/Cu_u3.eam")
+    x, box = lattice.face_centered_cubic((4, 4, 4), spacing=3.615)
+    each = ManyBody(potential).particle_energies(_now(), Particles(x, space=box))
+    return {"energy": float(jnp.mean(each))}
 
 
 def elasticity() -> dict[str, Any]:
@@ -88,6 +97,13 @@ CASES = (
         cohesion,
         (Published("Stillinger–Weber", -4.33660, 1e-5), Published("Tersoff T2", -4.63041, 1e-5)),
         "LAMMPS, logs of the potential benchmarks",
+    ),
+    Case(
+        "copper-cohesion",
+        copper,
+        (Published("energy", -3.54000, 1e-5),),
+        "LAMMPS, log of the benchmark of EAM; its file potentials/Cu_u3.eam",
+        needs_reference_data="eam/Cu_u3.eam",
     ),
     Case(
         "silicon-elasticity",
