@@ -180,56 +180,6 @@ def test_the_effective_energy_errs_with_the_step(make):
     assert float(jnp.std(volume)) > 0.5
 
 
-def silicon(strength):
-    return pk.ManyBody(
-        pk.potentials.StillingerWeber(strength, 0.55),
-        cutoff=1.0,
-        skin=0.1,
-        capacity=24,
-        component="atoms",
-    )
-
-
-def salt(strength):
-    repulsion = pk.Pairwise(
-        pk.potentials.SoftSphere(0.05, 1.0, 8.0), 1.2, truncation="switch", component="atoms"
-    )
-    coulomb = pk.Ewald(1.2, 1e-3, coulomb_constant=strength, waves=4, component="atoms")
-    return repulsion + coulomb
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [silicon, salt])
-def test_energies_of_neighborhoods_and_of_lattices_in_a_moving_box(make):
-    """What is constant is so by order 2; the slope of the volume by a parameter is that of its differences."""
-    x = 0.65 * np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    x = x + 0.03 * np.random.default_rng(0).normal(size=x.shape)
-    atoms = pk.Particles(
-        x,
-        space=pk.Box([2.6] * 3),
-        charge=np.where(np.indices((4, 4, 4)).sum(0) % 2, -1.0, 1.0).ravel(),
-    )
-    atoms = pk.maxwell_boltzmann(1, atoms, 0.1)
-
-    @partial(jax.jit, static_argnums=2)
-    @partial(jax.value_and_grad, has_aux=True)
-    def end(strength, dt, steps):
-        bath = MartynaTobiasKlein(make(strength), 0.1, 0.2, 0.5, 1.0)
-        record = pk.Every(steps // 4, e=pk.quantities.ConservedEnergy())
-        state = {
-            "atoms": atoms, "thermostat": ThermostatChain.at_rest(), "barostat": BoxMotion.at_rest(3)
-        }  # fmt: skip
-        result = pk.simulate(pk.Simulation(bath, dt, record), state, steps)
-        return result.state["atoms"].space.volume, result.frames["e"]
-
-    (volume, coarse), slope = end(1.0, 0.004, 20)
-    difference = (end(1.0 + 1e-5, 0.004, 20)[0][0] - end(1.0 - 1e-5, 0.004, 20)[0][0]) / 2e-5
-    assert abs(volume - 2.6**3) > 1e-3
-    np.testing.assert_allclose(slope, difference, rtol=1e-5)
-    fine = end(1.0, 0.002, 40)[0][1]
-    assert 3 < np.ptp(coarse) / np.ptp(fine) < 5.5
-
-
 @pytest.mark.slow
 def test_lists_follow_the_box():
     """A box that is pressed and pulled, with a list and without: the same motion, and few rebuilds."""

@@ -336,7 +336,7 @@ def test_funcfl_files(tmp_path):
         distance_spacing=0.025, cutoff=1.6,
     )  # fmt: skip
     atoms = crystal(1.3, FCC, 3, 0.05)
-    copper = atoms.replace(species=jnp.zeros(len(atoms.position), int))
+    copper = atoms.replace(species=jnp.zeros(len(atoms.position), jnp.int32))
     energy = jax.jit(lambda p, atoms, cache: ManyBody(p).energy(CLOCK, atoms, cache))
     cache = ManyBody(one).init(atoms)
     found = energy(one, atoms, cache)
