@@ -43,6 +43,7 @@ FIRST = (
     "neighbor-lists",
     "many-body",
     "constraints",
+    "rigid_bodies",
     "electrostatics",
     "molecules",
     "qubits",

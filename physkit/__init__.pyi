@@ -71,6 +71,7 @@ from .geometry import (
 from .particles import (
     DistanceConstraints as DistanceConstraints,
     Particles as Particles,
+    RigidBodies as RigidBodies,
     RigidWater as RigidWater,
     constrain as constrain,
     lattice as lattice,
@@ -97,6 +98,7 @@ from .particles.forces import (
     ManyBody as ManyBody,
     Pairwise as Pairwise,
     PeriodicTorsions as PeriodicTorsions,
+    SiteForce as SiteForce,
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
 )

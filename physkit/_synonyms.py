@@ -191,6 +191,7 @@ SYNONYMS: dict[str, str] = {
     # molecules
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "SETTLE": "pk.RigidWater(molecules, oh, hh), in pk.Particles(…, constraints=…)",
+    "RigidBody": "pk.RigidBodies.from_sites(positions, masses), with pk.SiteForce(force)",
     "EAM": "pk.ManyBody(pk.potentials.EmbeddedAtom(…))",
     "MACE": _ENERGY_FUNCTION, "NequIP": _ENERGY_FUNCTION, "SchNet": _ENERGY_FUNCTION,
     "energy_fn": _ENERGY_FUNCTION, "ACSF": "pk.potentials.SymmetryFunctions(cutoff)",
@@ -210,7 +211,7 @@ _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
 # A name elsewhere → what is not there, and what comes closest.
 ABSENT: dict[str, str] = {
     "ReaxFF": "reactive force fields: pk.ManyBody takes an energy of neighbors of your own",
-    "RigidBody": "rigid bodies: use stiff pk.HarmonicBonds",
+    "Joint": "joints of rigid bodies: pk.SiteForce(pk.HarmonicBonds(…)) ties sites of them together",
     "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
     "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",

@@ -131,6 +131,15 @@ KEYWORDS_ALLOWED = {
         "__init_subclass__",
     ): "passes on what the class statement is given",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
+    ("physkit/particles/_abstract_bodies.py", "replace"): "names of the arrays to replace, checked",
+    (
+        "physkit/particles/rigid/_rigid_motion.py",
+        "replace",
+    ): "names of the arrays to replace, checked",
+    (
+        "physkit/particles/rigid/_rigid_bodies.py",
+        "*",
+    ): "passes on what RigidBodies is built from",
     ("physkit/fields/_field.py", "replace"): "names of the parts to replace, checked",
     (
         "physkit/fields/_field_arithmetic.py",

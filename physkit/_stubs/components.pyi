@@ -7,6 +7,9 @@ from physkit.core import (
 from physkit.particles import (
     ParticleIncrement as ParticleIncrement,
     Particles as Particles,
+    RigidBodies as RigidBodies,
+    RigidBodyIncrement as RigidBodyIncrement,
+    random_orientations as random_orientations,
 )
 from physkit.fields import (
     AbstractFieldGroup as AbstractFieldGroup,

@@ -3,6 +3,7 @@
 from physkit.observe import (
     AbstractQuantity as AbstractQuantity,
     AngularMomentum as AngularMomentum,
+    AngularVelocities as AngularVelocities,
     BoxVectors as BoxVectors,
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
@@ -23,6 +24,7 @@ from physkit.observe import (
     MeshPotential as MeshPotential,
     ModeAmplitude as ModeAmplitude,
     Momentum as Momentum,
+    Orientations as Orientations,
     ParticleEnergies as ParticleEnergies,
     ParticleForces as ParticleForces,
     Positions as Positions,

@@ -19,7 +19,7 @@ from physkit.core import (
     concrete_value,
     depends_on,
 )
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce
 
 from ._integrator import AbstractIntegrator
@@ -198,12 +198,12 @@ def reads_velocities(force: AbstractForce, clock: Clock, state: State, cache: Py
     return depends_on(values, _mark_velocities(arrays), arrays)
 
 
-def _all_particles(state: State) -> list[Particles]:
+def _all_particles(state: State) -> list[AbstractBodies]:
     return [x for x in jax.tree.leaves(state, is_leaf=_is_particles) if _is_particles(x)]
 
 
 def _is_particles(x: PyTree) -> bool:
-    return isinstance(x, Particles)
+    return isinstance(x, AbstractBodies)
 
 
 def _mark_velocities(tree: PyTree) -> PyTree:
@@ -211,7 +211,7 @@ def _mark_velocities(tree: PyTree) -> PyTree:
 
     def mark(path: tuple, x: PyTree) -> bool:
         del x
-        return len(path) > 0 and path == ("velocity",)
+        return len(path) == 1 and path[0] in ("velocity", "angular_momentum")
 
     def mark_node(node: PyTree) -> PyTree:
         if not _is_particles(node):

@@ -3,7 +3,7 @@
 import jax
 
 from physkit.core import PyTree, State
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 
 
 def holds_same_arrays(before: PyTree, after: PyTree) -> bool:
@@ -20,10 +20,10 @@ def holds_same_arrays(before: PyTree, after: PyTree) -> bool:
 def drop_velocities(state: State) -> State:
     """`state` as a force of positions and time sees it: particles without velocities."""
 
-    def is_particles(node: PyTree) -> bool:
-        return isinstance(node, Particles)
+    def is_bodies(node: PyTree) -> bool:
+        return isinstance(node, AbstractBodies)
 
     def drop(node: PyTree) -> PyTree:
-        return node.replace(velocity=None) if is_particles(node) else node
+        return node.replace(**dict.fromkeys(node.kicked_leaves)) if is_bodies(node) else node
 
-    return jax.tree.map(drop, state, is_leaf=is_particles)
+    return jax.tree.map(drop, state, is_leaf=is_bodies)

@@ -72,7 +72,9 @@ from .quantities._sampling import (
     MetadynamicsFreeEnergy as MetadynamicsFreeEnergy,
 )
 from .quantities._trajectories import (
+    AngularVelocities as AngularVelocities,
     BoxVectors as BoxVectors,
+    Orientations as Orientations,
     Positions as Positions,
     Velocities as Velocities,
 )

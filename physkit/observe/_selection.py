@@ -4,13 +4,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from physkit.core import Cache, ComponentError, ObserverError, State, get_component
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce
 
 from ._snapshot import Snapshot
 
 
-def select_particle_components(snapshot: Snapshot, component: str | None) -> tuple[Particles, ...]:
+def select_particle_components(
+    snapshot: Snapshot, component: str | None
+) -> tuple[AbstractBodies, ...]:
     """The particle components of the state; only the one called `component` if given.
 
     **Errors:** `ComponentError` when there is none, or `component` is something else.
@@ -18,21 +20,21 @@ def select_particle_components(snapshot: Snapshot, component: str | None) -> tup
     return _particle_components(snapshot.state, component)
 
 
-def _particle_components(state: State, component: str | None) -> tuple[Particles, ...]:
+def _particle_components(state: State, component: str | None) -> tuple[AbstractBodies, ...]:
     candidates = (
         tuple(state.values())
         if component is None and isinstance(state, dict)
         else (get_component(state, component),)
     )
     # Without a name, fields and other components beside the particles are passed over.
-    particles = tuple(x for x in candidates if isinstance(x, Particles))
+    particles = tuple(x for x in candidates if isinstance(x, AbstractBodies))
     if not particles:
         available = {type(x).__name__ for x in candidates}
         raise ComponentError(f"this quantity is about particles; the state has {sorted(available)}")
     return particles
 
 
-def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
+def select_particles(snapshot: Snapshot, component: str | None) -> AbstractBodies:
     """The one particle component: the one called `component`, or the only one.
 
     **Errors:** `ComponentError` when `component` is None and there are several.
@@ -40,7 +42,7 @@ def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
     return particles_in(snapshot.state, component)
 
 
-def particles_in(state: State, component: str | None) -> Particles:
+def particles_in(state: State, component: str | None) -> AbstractBodies:
     """As `select_particles`, of a state alone."""
     found = _particle_components(state, component)
     if len(found) > 1:
@@ -62,7 +64,7 @@ def select_forces(
     )
 
 
-def mobile_mask(particles: Particles, species: int | None) -> Bool[Array, " n"]:
+def mobile_mask(particles: AbstractBodies, species: int | None) -> Bool[Array, " n"]:
     """Which slots hold a particle that is free to move, and of `species` if one is given.
 
     **Errors:** `ObserverError` when the particles have no species.
@@ -75,7 +77,7 @@ def mobile_mask(particles: Particles, species: int | None) -> Bool[Array, " n"]:
     return selected if species is None else selected & species_mask(particles, species)
 
 
-def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
+def species_mask(particles: AbstractBodies, species: int) -> Bool[Array, " n"]:
     """Which slots hold a particle of `species`.
 
     **Errors:** `ObserverError` when the particles have no species.
@@ -87,12 +89,12 @@ def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
     return selected if particles.mask is None else selected & particles.mask
 
 
-def is_fully_periodic(particles: Particles) -> bool:
+def is_fully_periodic(particles: AbstractBodies) -> bool:
     """Whether the space is periodic along every axis, so that its volume is that of the particles."""
     return all(particles.space.periodic_axes(particles.dimension))
 
 
-def require_volume(particles: Particles, what: str) -> None:
+def require_volume(particles: AbstractBodies, what: str) -> None:
     """Check that the particles have a volume, which `what` needs.
 
     **Errors:** `ObserverError` when an axis of the space is not periodic.

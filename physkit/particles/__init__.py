@@ -1,6 +1,7 @@
 """Particles, their neighbors and their forces."""
 
 from . import _lattices as lattice
+from ._abstract_bodies import AbstractBodies as AbstractBodies
 from ._abstract_constraints import AbstractConstraint as AbstractConstraint
 from ._arguments import element_symbol as element_symbol
 from ._devices import device_index as device_index, num_devices as num_devices
@@ -33,3 +34,6 @@ from .constraints._distance_constraints import DistanceConstraints as DistanceCo
 from .constraints._rigid_water import RigidWater as RigidWater
 from .decomposition._ownership import Ownership as Ownership
 from .decomposition._sharded_cache import AbstractShardedCache as AbstractShardedCache
+from .rigid._quaternions import random_orientations as random_orientations
+from .rigid._rigid_bodies import RigidBodies as RigidBodies
+from .rigid._rigid_motion import RigidBodyIncrement as RigidBodyIncrement

@@ -1,6 +1,7 @@
 """Positions and velocities as fixed-point numbers, so that every drift and kick is reversed to the last bit."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,8 @@ from physkit.core import (
     zero_out_of_range,
 )
 from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
+
+M = TypeVar("M", bound=Any)  # fixed-point numbers that hold faults
 
 
 class FixedPointParticles(Module):
@@ -133,11 +136,7 @@ class FixedPointParticles(Module):
     def share_faults(self) -> "FixedPointParticles":
         """These numbers, in device layout, with the faults of all devices on each."""
 
-        def of_any_device(faults: Faults) -> Faults:
-            return Faults(jnp.broadcast_to(_any_bits(faults.bits), faults.bits.shape))
-
-        velocity = replace_fields(self.velocity, {"faults": of_any_device(self.velocity.faults)})
-        return replace_fields(self, {"velocity": velocity, "faults": of_any_device(self.faults)})
+        return share_faults(replace_fields(self, {"velocity": share_faults(self.velocity)}))
 
     def drift(self, dx: Float[Array, "n d"]) -> tuple["FixedPointParticles", Int[Array, "n d"]]:
         """Positions shifted by `dx`, and how many cells each particle crossed along every axis."""
@@ -154,6 +153,13 @@ class FixedPointParticles(Module):
     def kick(self, dv: Float[Array, "n d"]) -> "FixedPointParticles":
         """Velocities shifted by `dv`."""
         return replace_fields(self, {"velocity": self.velocity.add(dv)})
+
+
+def share_faults(numbers: M) -> M:
+    """Fixed-point numbers in device layout, with the faults of all devices on each."""
+    bits = numbers.faults.bits
+    shared = Faults(jnp.broadcast_to(_any_bits(bits), bits.shape))
+    return replace_fields(numbers, {"faults": shared})
 
 
 def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d ..."]) -> Float[Array, "n d"]:

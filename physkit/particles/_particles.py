@@ -26,11 +26,11 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace, Free
 
+from ._abstract_bodies import AbstractBodies
 from ._abstract_constraints import AbstractConstraint, AbstractConstraints
 from ._arguments import Numbers, as_argument, as_float_array, as_integers, as_species, check_numbers
 from ._fixed_point_particles import FixedPointParticles
 from ._row_shapes import require_rows
-from ._sharded_particles import AbstractShardedParticles
 from .decomposition._ownership import Ownership
 
 
@@ -41,7 +41,7 @@ class ParticleIncrement(Module):
     velocity: Float[Array, "n d"] | None = data(None)
 
 
-class Particles(AbstractShardedParticles):
+class Particles(AbstractBodies):
     """`n` point particles in `d` = 1, 2 or 3 dimensions, with the space they live in.
 
     **Arguments:**
@@ -77,6 +77,9 @@ class Particles(AbstractShardedParticles):
     fixed_point: FixedPointParticles | None = None  # exact positions and velocities, for Reversible
     ownership: Ownership | None = None  # over devices: which of all particles these are
     constraints: AbstractConstraints | None = None
+    row_names: ClassVar[tuple[str, ...]] = (
+        "position", "velocity", "mass", "image", "id", "charge", "species", "frozen",
+    )  # fmt: skip
     evolving_leaves: ClassVar[tuple[str, ...]] = ("position", "velocity")
     kicked_leaves: ClassVar[tuple[str, ...]] = ("velocity",)
     slot_mask_path: ClassVar[str] = ".ownership.mask"
@@ -119,16 +122,6 @@ class Particles(AbstractShardedParticles):
         check_numbers(self.mass, self.id, self.species)
         self.constraints = None if constraints is None else constraints.attach(self)
 
-    @property
-    def dimension(self) -> int:
-        """Number of axes."""
-        return self.position.shape[-1]
-
-    @property
-    def unwrapped(self) -> Float[Array, "n d"]:
-        """Positions as if they had never been wrapped, length."""
-        return self.space.unwrap(self.position, self.image)
-
     def unwrap(self) -> "Particles":
         """These particles at their unwrapped positions."""
         return self.replace(position=self.unwrapped)
@@ -157,26 +150,11 @@ class Particles(AbstractShardedParticles):
 
     def _shift(self, delta: ParticleIncrement) -> "Particles":
         """`shift`, without regard to constraints."""
-        out, exact = self, self.fixed_point
         # The compiler may fuse a product into the sum, in vector registers but not in the rest of an array
         # that fills none: the last bit would then depend on a particle's place in the array.
         delta = jax.tree.map(round_before_add, delta)
-        if delta.position is not None:
-            step = self._zero_immobile(delta.position)
-            moved, crossed = self.space.wrap_with_image(self.position + step)
-            if exact is not None:
-                # Values from the exact integers, derivatives from the floating-point sum.
-                exact, crossed = exact.drift(step)
-                moved = with_tangent_of(exact.positions, moved)
-            out = replace_fields(out, {"position": moved, "image": self.image + crossed})
-        if delta.velocity is not None:
-            change = self._zero_immobile(delta.velocity)
-            velocity = self.velocity + change
-            if exact is not None:
-                exact = exact.kick(change)
-                velocity = with_tangent_of(exact.velocities, velocity)
-            out = replace_fields(out, {"velocity": velocity})
-        return out if exact is None else replace_fields(out, {"fixed_point": exact})
+        changes, exact = self._move_points(delta.position, delta.velocity, self.fixed_point)
+        return replace_fields(self, changes if exact is None else {**changes, "fixed_point": exact})
 
     def drift(self, dt: Float[Array, ""]) -> "Particles":
         """x + dt·v; with constraints to where they hold."""
@@ -205,6 +183,33 @@ class Particles(AbstractShardedParticles):
     def kick(self, force: Float[Array, "n d"], dt: Float[Array, ""]) -> "Particles":
         """v + dt·F/m."""
         return self.shift(ParticleIncrement(velocity=dt * force / self.mass[:, None]))
+
+    @property
+    def generalized_velocity(self) -> Float[Array, "n d"]:
+        return self.velocity
+
+    @property
+    def generalized_mass(self) -> Float[Array, "n 1"]:
+        return self.mass[:, None]
+
+    def kinetic_energies(self) -> Float[Array, " n"]:
+        return 0.5 * (self.mass * jnp.sum(self.velocity * self.velocity, axis=1))
+
+    def shift_velocity(self, change: Float[Array, "n d"]) -> "Particles":
+        return self.shift(ParticleIncrement(velocity=change))
+
+    def replace_velocity(self, velocity: Float[Array, "n d"]) -> "Particles":
+        return self.replace(velocity=velocity)
+
+    def rate(self, force: Float[Array, "n d"]) -> ParticleIncrement:
+        """dx/dt = v and dv/dt = F/m."""
+        return ParticleIncrement(position=self.velocity, velocity=force / self.mass[:, None])
+
+    def site_particles(self) -> "Particles":
+        return self
+
+    def require_force(self, force: Array, what: str) -> None:
+        require_rows(force, self.position, what)
 
     def constrain_force(self, force: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """`force` without what the constraints take up of it."""
@@ -259,8 +264,3 @@ class Particles(AbstractShardedParticles):
             return bits
         violated = self.constraints.is_violated(self)
         return bits + jnp.where(violated, jnp.int32(Fault.CONSTRAINT), 0)
-
-    def _zero_immobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """`change`, 0 for frozen particles and in empty slots."""
-        change = self.mask_empty(change)
-        return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)

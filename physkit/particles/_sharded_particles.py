@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,23 +22,20 @@ from physkit.core import (
 from physkit.geometry import AbstractSpace
 
 from ._abstract_constraints import AbstractConstraints
-from ._fixed_point_particles import FixedPointParticles
 from .decomposition._migration import migrate, migrate_back
 from .decomposition._migration_margin import widen_margin
 from .decomposition._ownership import Ownership, Rows
 from .decomposition._partition import empty_slots, grow_slots, partition, unpartition
 
-# The arrays with a row for each particle, which move with it between devices.
-_ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
-
 
 class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent):
-    """What `Particles` are over devices; on a single device almost nothing of it acts."""
+    """What particles and rigid bodies are over devices; on a single device almost nothing of it acts."""
 
     position: eqx.AbstractVar[Float[Array, "n d"]]
     velocity: eqx.AbstractVar[Float[Array, "n d"]]
     space: eqx.AbstractVar[AbstractSpace]
-    fixed_point: eqx.AbstractVar[FixedPointParticles | None]
+    # The arrays with a row for each particle, which move with it between devices.
+    row_names: eqx.AbstractClassVar[tuple[str, ...]]
     ownership: eqx.AbstractVar[Ownership | None]
     constraints: eqx.AbstractVar[AbstractConstraints | None]
 
@@ -183,7 +181,7 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
     @property
     def _rows(self) -> Rows:
         """All arrays with a row for each particle, by name, fixed-point numbers included."""
-        rows = {name: getattr(self, name) for name in _ROWS}
+        rows = {name: getattr(self, name) for name in self.row_names}
         fixed_point = None if self.fixed_point is None else self.fixed_point.rows
         return rows | {"fixed_point": fixed_point}
 
@@ -192,7 +190,7 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
         rows: Rows,
         ownership: Ownership | None,
         space: AbstractSpace,
-        fixed_point: FixedPointParticles | None,
+        fixed_point: Any,
     ) -> "AbstractShardedParticles":
         """A copy with other rows; `fixed_point` gives the ranges of fixed-point numbers, but not their rows."""
         if fixed_point is not None:

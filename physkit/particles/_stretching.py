@@ -1,22 +1,27 @@
 """Homogeneous deformations of a box with everything in it."""
 
+from typing import TypeVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import DeclarationError, matmul
 
-from ._particles import Particles
+from ._abstract_bodies import AbstractBodies
+
+B = TypeVar("B", bound=AbstractBodies)
 
 
 def stretch(
-    particles: Particles,
+    particles: B,
     matrix: Float[Array, "d d"],
     velocities: Float[Array, "d d"] | None = None,
-) -> Particles:
+) -> B:
     """Particles and their box after x → M x and, where `velocities` is given, v → N v.
 
     With N = M⁻ᵀ the volume of phase space stays. This is the one place where a changing box moves particles.
-    Particles with constraints move with the center of mass of their cluster, whose shape stays.
+    Rigid bodies move with their centers, and particles with constraints with the center of mass of their
+    cluster, whose shape stays.
 
     **Errors:** `DeclarationError` for frozen particles, which cannot follow.
     """
@@ -36,8 +41,8 @@ def stretch(
 
 
 def _stretch_centers(
-    particles: Particles, matrix: Float[Array, "d d"], velocities: Float[Array, "d d"] | None
-) -> Particles:
+    particles: B, matrix: Float[Array, "d d"], velocities: Float[Array, "d d"] | None
+) -> B:
     """Particles moved by what x → M x and v → N v do to the centers of their clusters."""
     assert particles.constraints is not None
     dx, dv = particles.constraints.to_centers(particles)

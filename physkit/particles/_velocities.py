@@ -1,5 +1,7 @@
 """Momentum, kinetic energy, temperature and degrees of freedom; the only place where these are counted."""
 
+from typing import TypeVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,21 +22,27 @@ from physkit.core import (
     safe_sqrt,
 )
 
+from ._abstract_bodies import AbstractBodies
 from ._arguments import Numbers
-from ._particles import Particles
+
+B = TypeVar("B", bound=AbstractBodies)
 
 
-def mobile_velocity(particles: Particles) -> Float[Array, "n d"]:
+def mobile_velocity(particles: AbstractBodies) -> Float[Array, "n d"]:
     """Velocities, with 0 for frozen particles, whatever `velocity` holds for them."""
     if particles.frozen is None:
         return particles.velocity
     return jnp.where(particles.frozen[:, None], 0, particles.velocity)
 
 
-def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) -> Float[Array, ""]:
+def degrees_of_freedom(
+    particles: AbstractBodies, momentum_conserved: bool = True
+) -> Float[Array, ""]:
     """The number of independent velocity components, each of which holds k_B T / 2 on average.
 
-        N_f = d·n_moving − n_constraints − d,   the last term only where total momentum is conserved
+        N_f = (d + r)·n_moving − n_constraints − d,   the last term only where total momentum is conserved
+
+    with r = 3 axes about which a rigid body turns, 2 for linear ones, 0 for points.
 
     **Arguments:**
 
@@ -43,13 +51,14 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
 
     **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., section 4.1.
     """
-    d = particles.dimension
+    d, turns = particles.dimension, particles.num_rotations
     dtype = particles.position.dtype
     constraints = particles.constraints
     bound = 0 if constraints is None else constraints.num_constraints
     if particles.frozen is None:
         moving = jnp.asarray(particles.num_particles, dtype)
         free = d * (moving - 1) if momentum_conserved else d * moving
+        free = free + turns * moving if turns else free
         return free - bound if bound else free
 
     def count(mask: Bool[Array, " n"]) -> Int[Array, ""]:
@@ -59,18 +68,19 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
     moving, frozen = count(~particles.frozen), count(particles.frozen)
     conserved = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
     free = d * (moving - conserved).astype(dtype)
+    free = free + turns * moving.astype(dtype) if turns else free
     return free - bound if bound else free
 
 
-def kinetic_energy(particles: Particles) -> Float[Array, ""]:
-    """½ Σ m v² of the particles that move."""
-    v = mobile_velocity(particles)
-    return particles.space.sum(
-        0.5 * jnp.sum(particles.mask_empty(particles.mass * jnp.sum(v * v, axis=1)))
-    )
+def kinetic_energy(particles: AbstractBodies) -> Float[Array, ""]:
+    """½ Σ m v² of the particles that move; of rigid bodies with that of their rotation."""
+    energies = particles.mask_empty(particles.kinetic_energies())
+    if particles.frozen is not None:
+        energies = jnp.where(particles.frozen, 0, energies)
+    return particles.space.sum(jnp.sum(energies))
 
 
-def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[Array, ""]:
+def temperature(particles: AbstractBodies, momentum_conserved: bool = True) -> Float[Array, ""]:
     """Instantaneous temperature as an energy, k_B T = 2 K / N_f.
 
     **Arguments:**
@@ -83,13 +93,13 @@ def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[
     return safe_divide(2 * kinetic_energy(particles), degrees)
 
 
-def total_momentum(particles: Particles) -> Float[Array, " d"]:
+def total_momentum(particles: AbstractBodies) -> Float[Array, " d"]:
     """Σ m v of the particles that move."""
     v = mobile_velocity(particles)
     return particles.sum(particles.mass[:, None] * v)
 
 
-def momentum_flux(particles: Particles) -> Float[Array, "d d"]:
+def momentum_flux(particles: AbstractBodies) -> Float[Array, "d d"]:
     """Σ m v ⊗ v of the particles that move."""
     # Over devices, slots may be empty: their velocities do not count.
     velocity = particles.mask_empty(mobile_velocity(particles))
@@ -97,14 +107,16 @@ def momentum_flux(particles: Particles) -> Float[Array, "d d"]:
     return particles.space.sum(matmul((particles.mass[:, None] * velocity).T, velocity))
 
 
-def center_of_mass(particles: Particles) -> Float[Array, " d"]:
+def center_of_mass(particles: AbstractBodies) -> Float[Array, " d"]:
     """Σ m x / Σ m of all particles, along unwrapped paths."""
     weighted = particles.sum(particles.mass[:, None] * particles.unwrapped)
     return weighted / particles.sum(particles.mass)
 
 
-def angular_momentum(particles: Particles, about: Numbers | None = None) -> Float[Array, "..."]:
-    """Σ m (x − c) × v: a vector in three dimensions, a number in two.
+def angular_momentum(
+    particles: AbstractBodies, about: Numbers | None = None
+) -> Float[Array, "..."]:
+    """Σ m (x − c) × v: a vector in three dimensions, a number in two. With the spin of rigid bodies.
 
     **Arguments:**
 
@@ -121,24 +133,26 @@ def angular_momentum(particles: Particles, about: Numbers | None = None) -> Floa
         x = x - jnp.asarray(about, x.dtype)[None, :]
     p = particles.mass[:, None] * mobile_velocity(particles)
     momenta = jnp.cross(x, p) if x.shape[1] == 3 else x[:, 0] * p[:, 1] - x[:, 1] * p[:, 0]
-    return particles.sum(momenta)
+    spin = particles.spin
+    return particles.sum(momenta if spin is None else momenta + spin)
 
 
 @explain_call
 def maxwell_boltzmann(
     key: KeyLike,
-    particles: Particles,
+    particles: B,
     temperature: ArrayLike,
     *,
     remove_momentum: bool = True,
     exact: bool = True,
-) -> Particles:
+) -> B:
     """`particles` with velocities drawn from the Maxwell–Boltzmann distribution.
 
         p(v) ∝ exp(−m v² / 2 k_B T)
 
-    Drawn by particle id, so neither order nor devices matter; frozen particles are put at rest. Constraints
-    are kept: velocities are projected onto them, which is again the distribution.
+    Of rigid bodies angular velocities, too. Drawn by particle id, so neither order nor devices matter; frozen
+    particles are put at rest. Constraints are kept: velocities are projected onto them, which is again the
+    distribution.
 
     **Arguments:**
 
@@ -161,31 +175,34 @@ def maxwell_boltzmann(
 @eqx.filter_jit
 def _maxwell_boltzmann(
     key: Key,
-    particles: Particles,
+    particles: B,
     temperature: Float[Array, ""],
     remove_momentum: bool,
     exact: bool,
-) -> Particles:
-    dtype, d = particles.position.dtype, particles.dimension
+) -> B:
+    dtype, masses = particles.position.dtype, particles.generalized_mass
+    width = particles.generalized_velocity.shape[1]
     target = temperature.astype(dtype)
 
-    def draw(particle_id: Int[Array, ""]) -> Float[Array, " d"]:
+    def draw(particle_id: Int[Array, ""]) -> Float[Array, " k"]:
         # A key for each id: the same numbers in any order of particles and on any device.
-        return jax.random.normal(jax.random.fold_in(key, particle_id), (d,), dtype)
+        return jax.random.normal(jax.random.fold_in(key, particle_id), (width,), dtype)
 
-    v = jax.vmap(draw)(particles.id) / jnp.sqrt(particles.mass)[:, None]
-    unit = particles.replace(velocity=v)
-    unit = unit.replace(velocity=mobile_velocity(unit)).constrain_velocities()
+    # A rigid line does not turn about itself: there its mass is 0.
+    u = safe_divide(jax.vmap(draw)(particles.id), jnp.sqrt(masses))
+    if particles.frozen is not None:
+        u = jnp.where(particles.frozen[:, None], 0, u)
+    unit = particles.replace_velocity(u).constrain_velocities()
     if remove_momentum:
         unit = remove_drift(unit)
     degrees = degrees_of_freedom(particles, remove_momentum)
     scale = safe_divide(degrees * target, 2 * kinetic_energy(unit)) if exact else target
     # safe_sqrt: at temperature 0 the derivative of a root is infinite.
-    return unit.replace(velocity=safe_sqrt(scale) * unit.velocity)
+    return unit.replace_velocity(safe_sqrt(scale) * unit.generalized_velocity)
 
 
 @explain_call
-def remove_drift(particles: Particles) -> Particles:
+def remove_drift(particles: B) -> B:
     """`particles` in the rest frame of those that move: without total momentum."""
     # Frozen particles neither contribute to the drift nor are changed.
     mass = particles.mass

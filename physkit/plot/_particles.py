@@ -3,7 +3,7 @@
 import numpy as np
 
 from physkit.core import ParameterError, ShapeError, State, explain_call
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies, Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
 from ._style import DIVERGING, INK, PALETTE, FigureSize, axes, axis_label, color_scale, legend
@@ -30,7 +30,8 @@ def particles(
 
     **Arguments:**
 
-    - `state`: `Particles`, or a dict whose particle components are drawn in one color each.
+    - `state`: `Particles`, or a dict whose particle components are drawn in one color each; of `RigidBodies`
+      their sites are.
     - `ax`: ordinary two-dimensional axes to draw on, also for d = 3, which is projected in
       parallel; a new figure if left out.
     - `color`: `"species"`, `"speed"`, `"charge"`, `"mass"`, numbers `[n]`, or a color's name.
@@ -47,7 +48,8 @@ def particles(
     """
     parts = list(state.values()) if isinstance(state, dict) else [state]
     names = list(state) if isinstance(state, dict) else [""]
-    found = [(n, p) for n, p in zip(names, parts, strict=True) if isinstance(p, Particles)]
+    bodies = [(n, p) for n, p in zip(names, parts, strict=True) if isinstance(p, AbstractBodies)]
+    found: list[tuple[str, Particles]] = [(n, p.site_particles()) for n, p in bodies]
     if not found:
         raise ParameterError(f"no particles to draw in {type(state).__name__}")
     ax = axes(ax, (4.8, 4.6))

@@ -18,6 +18,7 @@ from physkit.core import (
     get_component,
     put_component,
 )
+from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
 from ._compare import check_equal, check_finite, double_precision
@@ -107,10 +108,12 @@ class _ForceExamination(Examination):
             # All forces cancel to the rounding of their terms, and nothing can be compared with what is left.
             self.state, self.cache = moved, self.init_cache(self.term, moved)
             value = nearby
-        expected = get_component(self.state, self.term.component).position.shape
+        self.bodies = get_component(self.state, self.term.component)
+        expected = self.bodies.generalized_velocity.shape
         if jnp.shape(value) != expected:
             raise AssertionError(
-                f"{self.what}: a force must have the shape of the positions, {list(expected)}; "
+                f"{self.what}: a force must have the shape of the positions, of rigid bodies [n 6]: "
+                f"{list(expected)}; "
                 f"got {list(jnp.shape(value))}"
             )
         # Abstract evaluation: only whether there is an energy, not what it is.
@@ -125,19 +128,29 @@ class _ForceExamination(Examination):
             return {}
         return {"energy": term.energy(self._clock_like(state), state, self.cache)}
 
-    def energy_at(self, position: ArrayLike) -> Any:
-        """The energy as a function of the positions."""
-        return self.term.energy(self.clock, self._state_at(position), self.cache)
+    @property
+    def coordinates(self) -> Any:
+        """What a force is the derivative by: positions, or how rigid bodies are moved and turned from here."""
+        is_points = isinstance(self.bodies, Particles)
+        return (
+            self.bodies.position if is_points else jnp.zeros(self.bodies.generalized_velocity.shape)
+        )
 
-    def _state_at(self, position: ArrayLike) -> Any:
-        particles = get_component(self.state, self.term.component).replace(position=position)
-        return put_component(self.state, self.term.component, particles)
+    def energy_at(self, coordinates: ArrayLike) -> Any:
+        """The energy as a function of the coordinates."""
+        return self.term.energy(self.clock, self._state_at(coordinates), self.cache)
+
+    def _state_at(self, coordinates: ArrayLike) -> Any:
+        is_points = isinstance(self.bodies, Particles)
+        bodies = self.bodies
+        moved = bodies.replace(position=coordinates) if is_points else bodies.displace(coordinates)
+        return put_component(self.state, self.term.component, moved)
 
     def check_energy(self) -> None:
         """The force is −∂E/∂x, and the energy is the same with and without a cache."""
         if not self.has_energy:
             return
-        x = get_component(self.state, self.term.component).position
+        x = self.coordinates
         shape = jax.eval_shape(explain_untraceable(self.energy_at, f"{self.what}.energy"), x).shape
         if shape != ():
             raise AssertionError(f"{self.what}.energy must be one number; got shape {list(shape)}")
@@ -160,7 +173,7 @@ class _ForceExamination(Examination):
         """H·v by forward over reverse, reverse over reverse and reverse over forward."""
         if not self.has_energy:
             return
-        x = get_component(self.state, self.term.component).position
+        x = self.coordinates
         v = as_array_like(x, random_like(x, self.seed))
         gradient = jax.grad(self.energy_at)
 
@@ -191,6 +204,8 @@ class _ForceExamination(Examination):
         for modes, product in computed.items():
             name = f"{self.what}: Hessian times vector, {modes} against forward over reverse"
             check_equal(product, expected, name, "gradient")
+        if not isinstance(self.bodies, Particles):
+            return  # turns do not commute: the derivative of a torque is no Hessian
         name = f"{self.what}: the force's derivative against minus the Hessian of the energy"
         check_equal(change, -expected, name, "gradient")
 
@@ -199,7 +214,7 @@ class _ForceExamination(Examination):
         value = self.value(self.term, self.state, self.cache)
         # The sum of n forces cancels to the round-off of their magnitudes, not to that of itself.
         magnitude = float(np.sum(np.abs(np.asarray(value))))
-        net = np.sum(np.asarray(value), axis=0)
+        net = np.sum(np.asarray(value), axis=0)[: self.bodies.dimension]  # without torques
         check_equal(
             net,
             np.zeros_like(net),
@@ -222,14 +237,14 @@ class _ForceExamination(Examination):
             # No cache: its lists and cells are of the unstrained box.
             return self.term.energy(self.clock, strain_state(self.state, strain))
 
-        def virials(position, strain):
-            state = self._state_at(position)
+        def virials(coordinates, strain):
+            state = self._state_at(coordinates)
             with_cache = self.term.virial(self.clock, state, self.cache)
             without = self.term.virial(self.clock, state)
             return with_cache, without, -jax.grad(strained_energy)(strain).T
 
         computed, uncached, expected = map(
-            np.asarray, jax.jit(virials)(particles.position, np.zeros((d, d)))
+            np.asarray, jax.jit(virials)(self.coordinates, np.zeros((d, d)))
         )
         check_equal(computed, uncached, f"{self.what}.virial with a cache against without", "sum")
         # A rectangular box cannot be sheared: only the diagonal of its strain means anything.

@@ -25,7 +25,7 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace
 from physkit.integrators import AbstractIntegrator
-from physkit.particles import Particles
+from physkit.particles import Particles, RigidBodies
 
 from ._compare import check_equal, check_finite, check_structure, double_precision, leaves_by_name
 from ._gradient import check_gradient
@@ -305,6 +305,12 @@ def physical_leaves(state: State) -> Any:
     """What errors are measured in: unwrapped positions and velocities, or all floating leaves."""
 
     def select(node):
+        if isinstance(node, RigidBodies):
+            # A quaternion and its opposite are one orientation: sites have no sign to choose.
+            sites = node.site_particles()
+            return {
+                "position": sites.unwrapped, "velocity": node.velocity, "spin": node.spin,
+            }  # fmt: skip
         if isinstance(node, Particles):
             return {"position": node.unwrapped, "velocity": node.velocity}
         return eqx.filter(node, eqx.is_inexact_array)

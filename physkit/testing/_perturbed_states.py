@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from physkit.core import State
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies, RigidBodies
 
 from ._compare import typical_magnitude
 from ._trees import as_array_like, perturb, random_like
@@ -21,14 +21,16 @@ def perturb_positions(state: State, seed: int, size: float = 1.0) -> Any:
     """`state` a little later: particles displaced and kicked, other floating leaves changed by 1 %."""
 
     def move(node):
-        if not isinstance(node, Particles):
+        if not isinstance(node, AbstractBodies):
             return perturb(node, seed, 0.01 * size)
         step = size * _STEP * typical_spacing(node) * random_like(node.position, seed)
         # Velocities, too: some forces depend on them.
-        kick = 0.1 * size * typical_magnitude(node.velocity) * random_like(node.velocity, (seed, 1))
-        return _displace(node, step).replace(
-            velocity=as_array_like(node.velocity, np.asarray(node.velocity) + kick)
-        )
+        u = node.generalized_velocity
+        kick = 0.1 * size * typical_magnitude(u) * random_like(u, (seed, 1))
+        moved = _displace(node, step)
+        if isinstance(moved, RigidBodies):
+            moved = _turn(moved, size * _STEP * random_like(moved.position, (seed, 2)))
+        return moved.replace_velocity(as_array_like(u, np.asarray(u) + kick))
 
     return _map_components(state, move)
 
@@ -37,7 +39,7 @@ def translate(state: State, seed: int) -> Any:
     """All particles moved by one and the same vector, about a third of their extent."""
 
     def move(node):
-        if not isinstance(node, Particles):
+        if not isinstance(node, AbstractBodies):
             return node
         x = np.asarray(node.position)
         direction = random_like(node.position[:1], seed)  # (1, dim)
@@ -52,7 +54,7 @@ def squeeze(state: State, factor: float) -> Any:
     """All particles pulled towards their mean position; their space stays as it is."""
 
     def contract(node):
-        if not isinstance(node, Particles):
+        if not isinstance(node, AbstractBodies):
             return node
         x = np.asarray(node.position)
         return _displace(node, (factor - 1) * (x - np.mean(x, axis=0, keepdims=True)))
@@ -64,7 +66,7 @@ def strain_state(state: State, strain: ArrayLike) -> Any:
     """x → (1 + ε)·x for all particles and the cells that they live in."""
 
     def stretch(node):
-        if not isinstance(node, Particles):
+        if not isinstance(node, AbstractBodies):
             return node
 
         def apply(rows):
@@ -86,10 +88,9 @@ def allows_any_strain(space: AbstractSpace) -> bool:
     return isinstance(space, Free | Triclinic)
 
 
-def reorder(particles: Particles, order: ArrayLike) -> Particles:
+def reorder(particles: AbstractBodies, order: ArrayLike) -> AbstractBodies:
     """The same particles in another order."""
-    rows = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
-    arrays = {name: getattr(particles, name) for name in rows}
+    arrays = {name: getattr(particles, name) for name in particles.row_names}
     return particles.replace(
         **{
             name: as_array_like(x, np.asarray(x)[order])
@@ -99,7 +100,7 @@ def reorder(particles: Particles, order: ArrayLike) -> Particles:
     )
 
 
-def typical_spacing(particles: Particles) -> float:
+def typical_spacing(particles: AbstractBodies) -> float:
     """Median distance from a particle to its nearest neighbor. All pairs: for small states only."""
     if particles.num_particles < 2:
         return typical_magnitude(particles.position)
@@ -114,12 +115,18 @@ def _median_spacing(x: ArrayLike, space: AbstractSpace) -> Any:
     return jnp.sqrt(jnp.median(jnp.min(d2, axis=1)))
 
 
-def _displace(particles: Particles, step: ArrayLike) -> Particles:
+def _displace(particles: AbstractBodies, step: ArrayLike) -> Any:
     x = as_array_like(particles.position, np.asarray(particles.position) + step)
     # Wrap as a drift does: positions stay in the box, and images count how often they crossed it.
     position, crossings = _wrap_with_image(x, particles.space)
     image = np.asarray(particles.image) + np.asarray(crossings)
     return particles.replace(position=position, image=as_array_like(particles.image, image))
+
+
+@jax.jit
+def _turn(bodies: RigidBodies, turn: ArrayLike) -> Any:
+    turn = jnp.asarray(turn, bodies.position.dtype)
+    return bodies.displace(jnp.concatenate([jnp.zeros_like(turn), turn], axis=1))
 
 
 @jax.jit

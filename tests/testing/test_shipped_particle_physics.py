@@ -63,7 +63,7 @@ from physkit.integrators import (
     VelocityVerlet,
     Yoshida,
 )
-from physkit.particles import ParticleIncrement, Particles
+from physkit.particles import ParticleIncrement, Particles, RigidBodies
 from physkit.particles.forces import (
     WCA,
     AbstractForce,
@@ -81,6 +81,7 @@ from physkit.particles.forces import (
     Ewald,
     ExternalEnergy,
     ExternalForce,
+    ExternalWrench,
     FENEBonds,
     GridBias,
     HarmonicAngles,
@@ -99,6 +100,7 @@ from physkit.particles.forces import (
     ReactionField,
     RyckaertBellemansTorsions,
     ScaledCharges,
+    SiteForce,
     SmearedCoulomb,
     SoftCoreLennardJones,
     SoftSphere,
@@ -112,6 +114,7 @@ from physkit.particles.forces import (
     VirtualSites,
     Yukawa,
 )
+from physkit.particles.rigid._quaternions import rotate
 from physkit.testing import check_force, check_integrator, check_potential
 
 from .specimens import irregular_particles
@@ -169,6 +172,13 @@ def lattice(space=None, n=27):
         jnp.asarray(x), jnp.asarray(v), rng.uniform(1, 2, n), space,
         charge=rng.normal(size=n), species=np.arange(n) % 2,
     )  # fmt: skip
+
+
+def three_bodies():
+    rng = np.random.default_rng(2)
+    sites = 0.4 * rng.normal(size=(3, 3, 3)) + 1.5 * np.arange(3)[:, None, None]
+    velocity, mass = rng.normal(size=sites.shape), rng.uniform(1, 2, (3, 3))
+    return RigidBodies.from_sites(sites, mass, velocity=velocity)
 
 
 def five_bodies():
@@ -238,6 +248,8 @@ FORCES = {
             {},
         )
     ],
+    SiteForce: [(lambda: SiteForce(HarmonicBonds([[0, 4], [1, 5]], 2.0, 1.1)), three_bodies, {})],
+    ExternalWrench: [(lambda: ExternalWrench(_crank, {"k": jnp.asarray(1.2)}), three_bodies, {})],
     FENEBonds: [(lambda: FENEBonds([[0, 1], [2, 1]], 3.0, 9.0), five_bodies, {})],
     MorseBonds: [(lambda: MorseBonds([[0, 1], [2, 1]], 1.3, 0.8, 1.1), five_bodies, {})],
     CosineAngles: [(lambda: CosineAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7), five_bodies, {})],
@@ -354,6 +366,11 @@ def _of_positions(x, cell, species, p):
 
 def _three_body(x, p):
     return p["k"] * jnp.sum(x[1] * x[2]) ** 2
+
+
+def _crank(t, bodies, args):
+    arm = rotate(bodies.orientation, jnp.ones_like(bodies.position))
+    return -args["k"] * arm, -bodies.mass[:, None] * jnp.sin(bodies.position) * arm
 
 
 def _pull(t, particles, args):

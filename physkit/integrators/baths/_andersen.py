@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Plan, State, param, put_component, safe_sqrt
-from physkit.particles import ParticleIncrement, kinetic_energy
+from physkit.core import Clock, Plan, State, param, put_component, safe_divide, safe_sqrt
+from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
 from ..particle._heat_bath import require_nonnegative
@@ -73,10 +73,10 @@ class Andersen(AbstractBath):
                 # Particles of a cluster share their motion: they collide together.
                 uniform = p.constraints.shared_by_cluster(p, uniform)
             collides = uniform < probability
-            noise = tagged.random_normal(p.id, p.position.shape[1:], p.position.dtype)
-            fresh = deviation * noise / jnp.sqrt(p.mass)[:, None]
-            change = jnp.where(collides[:, None], fresh - p.velocity, 0)
-            after = p.shift(ParticleIncrement(velocity=change))
+            u = p.generalized_velocity
+            noise = tagged.random_normal(p.id, u.shape[1:], u.dtype)
+            fresh = safe_divide(deviation * noise, jnp.sqrt(p.generalized_mass))
+            after = p.shift_velocity(jnp.where(collides[:, None], fresh - u, 0))
             reservoir = reservoir + kinetic_energy(p) - kinetic_energy(after)
             state = put_component(state, name, after)
         return state, (inner, reservoir)

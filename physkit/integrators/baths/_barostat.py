@@ -20,8 +20,8 @@ from physkit.core import (
     put_component,
 )
 from physkit.geometry import AbstractSpace, Triclinic
-from physkit.particles import Particles, momentum_flux, stretch
-from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
+from physkit.particles import AbstractBodies, momentum_flux, stretch
+from physkit.particles.forces import AbstractForce, Forces, acts_from_outside
 
 from .._integrator import AbstractIntegrator, TermsWithCaches
 from ._bath import AbstractBath, BathAux
@@ -79,10 +79,10 @@ def particle_names(state: State) -> tuple[str | None, ...]:
     """The names of all particle components."""
     if not isinstance(state, dict):
         return (None,)
-    return tuple(name for name, part in state.items() if isinstance(part, Particles))
+    return tuple(name for name, part in state.items() if isinstance(part, AbstractBodies))
 
 
-def all_particles(state: State) -> list[Particles]:
+def all_particles(state: State) -> list[AbstractBodies]:
     """All particle components, which are in one box."""
     return [get_component(state, name) for name in particle_names(state)]
 
@@ -139,7 +139,7 @@ def sum_of_virials(clock: Clock, state: State, terms: TermsWithCaches) -> Float[
 
 
 def num_bodies(state: State) -> Float[Array, ""]:
-    """How many bodies follow the box by themselves: particles, and clusters that constraints hold."""
+    """How many follow the box by themselves: particles, rigid bodies, and clusters that constraints hold."""
     counts = []
     for p in all_particles(state):
         counts.append(jnp.asarray(p.num_particles, p.position.dtype))
@@ -183,7 +183,7 @@ def require_scalable(
         )  # raises for what cannot follow
     if isinstance(state, dict):
         for key, part in state.items():
-            if not isinstance(part, Particles) and _spaces_in(part):
+            if not isinstance(part, AbstractBodies) and _spaces_in(part):
                 raise DeclarationError(
                     f"{name} changes the box of particles, and {key!r}, {type(part).__name__} in a space of "
                     "its own, would not follow"
@@ -197,7 +197,7 @@ def require_scalable(
                 f"{name} changes the box of particles, and {kind}, which holds a space of its own, would not "
                 "follow: use a force that takes the box from the particles"
             )
-        if _acts_from_outside(term):
+        if acts_from_outside(term):
             raise DeclarationError(
                 f"{name} changes the box, and {kind} acts from outside, at places that would not follow: the "
                 "pressure would not be held. Leave out one of them"
@@ -207,11 +207,3 @@ def require_scalable(
 def _spaces_in(tree: PyTree) -> Sequence[AbstractSpace]:
     is_space = lambda x: isinstance(x, AbstractSpace)
     return [x for x in jax.tree.leaves(tree, is_leaf=is_space) if is_space(x)]
-
-
-def _acts_from_outside(term: AbstractForce) -> bool:
-    def is_outside(node: PyTree) -> bool:
-        return isinstance(node, AbstractExternalForce) or getattr(node, "outside", False) is True
-
-    # A force may be inside of another, such as one that is modulated in time.
-    return any(map(is_outside, jax.tree.leaves(term, is_leaf=is_outside)))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import Aux, Clock, ComponentError, DeclarationError, Plan, State, get_component
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce, Forces
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
@@ -89,13 +89,13 @@ class AbstractBath(AbstractIntegrator):
         """The components that the integrator inside moves by their velocities."""
         return tuple(dict.fromkeys(name for _, name in self.integrator.drifts))
 
-    def particles(self, state: State) -> tuple[Particles, ...]:
+    def particles(self, state: State) -> tuple[AbstractBodies, ...]:
         """These components.
 
-        **Errors:** `ComponentError` where there are none, or one is no `Particles`.
+        **Errors:** `ComponentError` where there are none, or one is neither particles nor rigid bodies.
         """
         parts = tuple(get_component(state, name) for name in self.names())
-        if not parts or not all(isinstance(p, Particles) for p in parts):
+        if not parts or not all(isinstance(p, AbstractBodies) for p in parts):
             raise ComponentError(
                 f"{type(self).__name__} is a bath of particles; {type(self.integrator).__name__} moves "
                 f"{self.names() or 'none'}"

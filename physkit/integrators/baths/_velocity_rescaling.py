@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, Plan, State, param, put_component, safe_sqrt
-from physkit.particles import ParticleIncrement, kinetic_energy
+from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
 from ..particle._heat_bath import degrees_together, require_nonnegative
@@ -64,8 +64,8 @@ class VelocityRescaling(AbstractBath):
         )
         for name, p in zip(self.names(), parts, strict=True):
             # An increment, which frozen particles ignore.
-            change = ParticleIncrement(velocity=(factor - 1) * p.velocity)
-            state = put_component(state, name, p.shift(change))
+            change = (factor - 1) * p.generalized_velocity
+            state = put_component(state, name, p.shift_velocity(change))
         return state, (inner, reservoir - gain * kinetic)
 
 

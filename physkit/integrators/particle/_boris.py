@@ -25,6 +25,7 @@ from physkit.particles.forces import AbstractExternalForce, AbstractForce, Force
 
 from .._integrator import TermsWithCaches
 from .._reproducible import make_reproducible
+from ._heat_bath import require_points
 from ._kicks_and_drifts import AbstractDriftFirst
 from ._rotation import rotate_by_shears
 
@@ -86,6 +87,7 @@ class Boris(AbstractDriftFirst):
             )
 
     def init(self, plan: None, clock: Clock, state: State) -> Cache:
+        require_points(self, state, (self.component,))
         particles = get_component(state, self.component)
         if particles.dimension == 1:
             raise ShapeError(

@@ -8,7 +8,7 @@ from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
 from .._integrator import StepSize
-from ._heat_bath import AbstractHeatBath, as_factor, noise_amplitude
+from ._heat_bath import AbstractHeatBath, as_factor, noise_amplitude, require_points
 from ._kicks_and_drifts import AbstractDriftFirst, ForceByComponent
 
 
@@ -46,6 +46,7 @@ class Brownian(AbstractHeatBath, AbstractDriftFirst):
 
     def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
+        require_points(self, state, self.force.components)
         mobility_dt = dt / self.friction
         return mobility_dt, noise_amplitude(2 * mobility_dt * self.temperature)
 

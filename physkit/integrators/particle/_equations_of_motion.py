@@ -1,10 +1,8 @@
 """Newton's second law: forces as rates of change."""
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
 from physkit.core import AbstractTerm, Cache, Clock, Rate, State, get_component
-from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import Forces
 
 from .._integrator import Drifts, TermsWithCaches
@@ -20,7 +18,7 @@ class EquationsOfMotion(AbstractTerm):
 
     **Arguments:**
 
-    - `force`: a force or a sum of forces, on one or several particle components.
+    - `force`: a force or a sum of forces, on one or several components of particles or rigid bodies.
     """
 
     force: Forces = eqx.field(converter=Forces.of)
@@ -40,15 +38,9 @@ class EquationsOfMotion(AbstractTerm):
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         # Frozen particles get rates, too: `shift` leaves them where they are.
         total, cache = self.force(clock, state, cache)
-        rates = {
-            name: _increment(get_component(state, name), force) for name, force in total.items()
-        }
+        rates = {name: get_component(state, name).rate(force) for name, force in total.items()}
         return rates.get(None, rates), cache  # a single component has no name
 
     def forces(self, cache: Cache) -> TermsWithCaches:
         """The forces one by one, each with its cache."""
         return tuple(zip(self.force.terms, cache, strict=True))
-
-
-def _increment(particles: Particles, force: Float[Array, "n d"]) -> ParticleIncrement:
-    return ParticleIncrement(position=particles.velocity, velocity=force / particles.mass[:, None])

@@ -9,15 +9,17 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     Clock,
+    ComponentError,
     Module,
     ParameterError,
     State,
     concrete_value,
     get_component,
     poison_where,
+    safe_divide,
     safe_sqrt,
 )
-from physkit.particles import Particles, degrees_of_freedom
+from physkit.particles import AbstractBodies, degrees_of_freedom
 from physkit.particles.forces import Forces
 
 from .._integrator import AbstractIntegrator
@@ -41,31 +43,31 @@ class AbstractHeatBath(AbstractIntegrator):
     def draw_noise(
         self, clock: Clock, state: State, amplitude: Float[Array, "..."]
     ) -> ForceByComponent:
-        """amplitude · ξ/√m of every component acted on, `[n d]`, with ξ standard normal numbers."""
+        """amplitude · ξ/√M of every component acted on, `[n k]`, with ξ standard normal numbers."""
         noise = {}
         # Sorted, so that the tags do not depend on the order in which forces are added.
         for tag, name in enumerate(sorted(self.force.components, key=str)):
             particles = get_component(state, name)
             # A tag per component: particles of equal id in two components draw different numbers.
             tagged = clock.substep(0.0, 1.0, tag)
-            shape, dtype = particles.position.shape[1:], particles.position.dtype
-            xi = tagged.random_normal(particles.id, shape, dtype)
-            scale = _rows(amplitude, particles) / jnp.sqrt(particles.mass)
-            noise[name] = xi * scale[:, None]
+            u, mass = particles.generalized_velocity, particles.generalized_mass
+            xi = tagged.random_normal(particles.id, u.shape[1:], u.dtype)
+            # A rigid line does not turn about itself: there its mass is 0.
+            noise[name] = xi * safe_divide(as_factor(amplitude, particles), jnp.sqrt(mass))
         return noise
 
 
-def as_factor(value: Float[Array, "..."], particles: Particles) -> Float[Array, "..."]:
+def as_factor(value: Float[Array, "..."], particles: AbstractBodies) -> Float[Array, "..."]:
     """`value`, one number for all or `[n]`, ready to multiply vectors `[n d]`."""
     return _rows(value, particles)[:, None] if value.ndim else value
 
 
-def _rows(value: Float[Array, "..."], particles: Particles) -> Float[Array, "..."]:
+def _rows(value: Float[Array, "..."], particles: AbstractBodies) -> Float[Array, "..."]:
     # Parameters per particle are whole on every device: each takes the rows of its own particles.
     return particles.local_rows(value) if value.ndim else value
 
 
-def degrees_together(parts: Sequence[Particles], momentum_conserved: bool) -> Float[Array, ""]:
+def degrees_together(parts: Sequence[AbstractBodies], momentum_conserved: bool) -> Float[Array, ""]:
     """The degrees of freedom of several components, with one total momentum."""
     # Counted with and without the conserved momentum: the difference is what momentum binds.
     counts = [degrees_of_freedom(p, False) for p in parts]
@@ -90,6 +92,19 @@ def require_nonnegative(integrator: Module, *names: str) -> None:
         ):
             raise ParameterError(
                 f"{type(integrator).__name__}: {name} must not be negative; got {numbers.min():g}"
+            )
+
+
+def require_points(
+    integrator: AbstractIntegrator, state: State, names: Sequence[str | None]
+) -> None:
+    """**Errors:** `ComponentError` for rigid bodies, where an integrator moves points alone."""
+    for name in names:
+        part = get_component(state, name)
+        if isinstance(part, AbstractBodies) and part.num_rotations:
+            raise ComponentError(
+                f"{type(integrator).__name__} moves point particles; {name or 'the state'} is "
+                f"{type(part).__name__}: use VelocityVerlet, BAOAB or another integrator of drifts and kicks"
             )
 
 

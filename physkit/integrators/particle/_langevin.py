@@ -5,7 +5,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, State, get_component, param, put_component
-from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
 from .._integrator import StepSize
@@ -28,7 +27,8 @@ class BAOAB(AbstractHeatBath, AbstractKickFirst):
 
     - `force`: a force or a sum of forces, on positions and time.
     - `temperature`: k_B T, energy.
-    - `friction`: γ, 1 / time; one number, or `[n]` per particle.
+    - `friction`: γ, 1 / time; one number, or `[n]` per particle. Rigid bodies turn under it, too: L decays
+      like m v ("Langevin C").
 
     **Errors:** `ParameterError` for a negative temperature or friction; NaN where a trace hides it.
 
@@ -38,7 +38,8 @@ class BAOAB(AbstractHeatBath, AbstractKickFirst):
     neither chunks nor restarts. It does not conserve momentum: temperatures count all degrees of
     freedom. Frozen particles stay.
 
-    **Reference:** Leimkuhler & Matthews, J. Chem. Phys. 138, 174102 (2013), eq. 10.
+    **Reference:** Leimkuhler & Matthews, J. Chem. Phys. 138, 174102 (2013), eq. 10; Davidchack, Ouldridge &
+    Tretyakov, J. Chem. Phys. 142, 144114 (2015), for rigid bodies.
     """
 
     force: Forces = eqx.field(converter=Forces.of)
@@ -62,8 +63,8 @@ class BAOAB(AbstractHeatBath, AbstractKickFirst):
         # O: an increment (c − 1) v + noise, not new velocities, so that frozen particles stay.
         for name, noise in self.draw_noise(clock, state, amplitude).items():
             p = get_component(state, name)
-            increment = as_factor(decay_minus_1, p) * p.velocity + noise
-            state = put_component(state, name, p.shift(ParticleIncrement(velocity=increment)))
+            increment = as_factor(decay_minus_1, p) * p.generalized_velocity + noise
+            state = put_component(state, name, p.shift_velocity(increment))
         # A and B: the new force serves the next step's first kick, too.
         state = drift(self.force, state, 0.5 * clock.dt)
         total, caches = self.force(clock.at_fraction(1.0), state, caches)

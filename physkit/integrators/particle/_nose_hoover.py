@@ -144,12 +144,12 @@ class NoseHooverChain(AbstractKickFirst):
         )
         for name in names:
             p = get_component(state, name)
-            velocity = scale * p.velocity
+            velocity = scale * p.generalized_velocity
             # A scaling, which fixed-point numbers could not undo: velocities are replaced, not shifted,
             # and frozen ones have to be kept here.
             if p.frozen is not None:
-                velocity = jnp.where(p.frozen[:, None], p.velocity, velocity)
-            state = put_component(state, name, p.replace(velocity=velocity))
+                velocity = jnp.where(p.frozen[:, None], p.generalized_velocity, velocity)
+            state = put_component(state, name, p.replace_velocity(velocity))
         return put_component(state, self.thermostat, chain)
 
     def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:

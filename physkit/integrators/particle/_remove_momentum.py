@@ -14,7 +14,7 @@ from physkit.core import (
     safe_divide,
     static,
 )
-from physkit.particles import ParticleIncrement, Particles, total_momentum
+from physkit.particles import AbstractBodies, total_momentum
 
 from .._integrator import AbstractOneStep
 
@@ -63,8 +63,12 @@ class RemoveMomentum(AbstractOneStep):
         drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))
         for name, p in zip(names, parts, strict=True):
             # An increment, not new velocities: frozen particles ignore it, fixed-point numbers take it exactly.
-            opposite = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
-            state = put_component(state, name, p.shift(ParticleIncrement(velocity=opposite)))
+            # Rigid bodies go on turning: their other velocities are not changed.
+            u = p.generalized_velocity
+            opposite = jnp.pad(-drift[None, :], ((0, 0), (0, u.shape[1] - p.dimension)))
+            state = put_component(
+                state, name, p.shift_velocity(jnp.broadcast_to(opposite, u.shape))
+            )
         return state, None
 
     def _names(self, state: State) -> tuple[str | None, ...]:
@@ -72,9 +76,9 @@ class RemoveMomentum(AbstractOneStep):
         if self.component is not None:
             names = self.component
         elif isinstance(state, dict):
-            names = tuple(sorted(k for k, v in state.items() if isinstance(v, Particles)))
+            names = tuple(sorted(k for k, v in state.items() if isinstance(v, AbstractBodies)))
         if not names or not all(
-            isinstance(get_component(state, name), Particles) for name in names
+            isinstance(get_component(state, name), AbstractBodies) for name in names
         ):
             raise ComponentError(
                 "RemoveMomentum acts on particles; it found none in "
@@ -83,7 +87,7 @@ class RemoveMomentum(AbstractOneStep):
         return names
 
 
-def _moving_mass(particles: Particles) -> Float[Array, ""]:
+def _moving_mass(particles: AbstractBodies) -> Float[Array, ""]:
     mass = particles.mass
     if particles.frozen is not None:
         mass = jnp.where(particles.frozen, 0, mass)

@@ -7,14 +7,17 @@ from ._external import (
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
 )
+from ._external_wrench import ExternalWrench as ExternalWrench
 from ._force import (
     AbstractExternalForce as AbstractExternalForce,
     AbstractForce as AbstractForce,
     Forces as Forces,
+    acts_from_outside as acts_from_outside,
 )
 from ._listed_force import AbstractListedForce as AbstractListedForce
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
 from ._scaled_charges import ScaledCharges as ScaledCharges
+from ._site_force import SiteForce as SiteForce, wrench as wrench
 from ._virtual_sites import VirtualSites as VirtualSites
 from .bias._bias import AbstractBias as AbstractBias, HarmonicBias as HarmonicBias
 from .bias._grid_bias import GridBias as GridBias

@@ -16,6 +16,7 @@ from physkit.core import (
     Module,
     NoEnergyError,
     NoVirialError,
+    PyTree,
     State,
     describe,
     get_component,
@@ -24,8 +25,8 @@ from physkit.core import (
     static,
 )
 
+from .._abstract_bodies import AbstractBodies
 from .._particles import Particles
-from .._row_shapes import require_rows
 from ._strain import virial_by_strain
 
 
@@ -65,9 +66,14 @@ class AbstractForce(AbstractTerm):
         """
         particles = get_component(state, self.component)
         if not isinstance(particles, Particles):
+            advice = (
+                "Make Particles(position, space=…), or give component=… where the state has several "
+                "components"
+            )
+            if isinstance(particles, AbstractBodies):
+                advice = "On the sites of rigid bodies it acts by SiteForce(force)"
             raise ComponentError(
-                f"{type(self).__name__} acts on particles; the state is {describe(particles)}. Make "
-                "Particles(position, space=…), or give component=… where the state has several components"
+                f"{type(self).__name__} acts on particles; the state is {describe(particles)}. {advice}"
             )
         return particles
 
@@ -175,6 +181,16 @@ class AbstractExternalForce(AbstractForce):
         return jnp.zeros(position.shape[-1:], position.dtype)
 
 
+def acts_from_outside(force: PyTree) -> bool:
+    """Whether a force, or one inside of it, acts from outside: at places that do not follow a box."""
+
+    def is_outside(node: PyTree) -> bool:
+        return isinstance(node, AbstractExternalForce) or getattr(node, "outside", False) is True
+
+    # A force may be inside of another, such as one that is modulated in time.
+    return any(map(is_outside, jax.tree.leaves(force, is_leaf=is_outside)))
+
+
 class Forces(Module):
     """The sum of forces on one or several components: a force array for each component's name.
 
@@ -234,7 +250,7 @@ class Forces(Module):
             by_component = force if isinstance(force, dict) else {term.component: force}
             for name, part in by_component.items():
                 what = f"the force of {type(term).__name__}"
-                require_rows(part, get_component(state, name).position, what)
+                get_component(state, name).require_force(part, what)
                 total[name] = total[name] + part if name in total else part
             new_caches.append(cache)
         return total, tuple(new_caches)

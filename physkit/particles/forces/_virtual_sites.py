@@ -9,7 +9,6 @@ from physkit.core import (
     Cache,
     Clock,
     DeclarationError,
-    ParameterError,
     ShapeError,
     State,
     as_parameter,
@@ -23,6 +22,7 @@ from physkit.core import (
 )
 
 from .._arguments import Numbers, as_integers
+from .._concatenate import concatenate_particles
 from .._particles import Particles
 from ._force import AbstractForce
 from .bonded._tuples import Tuples
@@ -207,29 +207,22 @@ class VirtualSites(AbstractForce):
         if self.out_of_plane is not None and particles.dimension != 3:
             raise ShapeError("sites out of a plane need three dimensions")
         count = self.parents.places.shape[0]
-        sites = {
+        rows = {
             "position": self.site_positions(particles),
             "velocity": jnp.zeros((count, particles.dimension), particles.velocity.dtype),
             "mass": jnp.ones(count, particles.mass.dtype),
             "image": jnp.zeros((count, particles.dimension), particles.image.dtype),
-            "id": jnp.max(particles.id, initial=-1)
-            + jnp.arange(1, count + 1, dtype=particles.id.dtype),
-            "charge": self._of_sites("charge", particles.charge),
-            "species": self._of_sites("species", particles.species),
-            "frozen": None if particles.frozen is None else jnp.zeros(count, bool),
+            "id": jnp.arange(count, dtype=particles.id.dtype),
+            "charge": self._of_sites(self.charge, particles.charge),
+            "species": self._of_sites(self.species, particles.species),
+            "frozen": None,
         }
-        rows = {
-            name: None if x is None else jnp.concatenate([getattr(particles, name), x])
-            for name, x in sites.items()
-        }
-        alone = {"constraints": None, "fixed_point": None}
-        return put_component(state, self.component, replace_fields(particles, {**rows, **alone}))
+        sites = replace_fields(particles, rows)
+        everyone = concatenate_particles((particles, sites), ("particles", "virtual sites"))
+        return put_component(state, self.component, everyone)
 
-    def _of_sites(self, name: str, present: Array | None) -> Array | None:
-        value = getattr(self, name)
-        if (value is None) != (present is None):
-            whose = "the particles have" if value is None else "only the sites have"
-            raise ParameterError(f"VirtualSites: {whose} {name}: give it to both, or to neither")
-        if value is None or present is None:
+    def _of_sites(self, value: Array | None, present: Array | None) -> Array | None:
+        if value is None:
             return None
-        return jnp.broadcast_to(value, self.parents.places.shape[:1]).astype(present.dtype)
+        dtype = value.dtype if present is None else present.dtype
+        return jnp.broadcast_to(value, self.parents.places.shape[:1]).astype(dtype)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 import physkit
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 
 from .._untrusted_hdf5 import read_attribute
 from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growing_dataset
@@ -19,7 +19,7 @@ TRAJECTORY_GROUP = "particles/trajectory"
 
 def make_trajectory_file(
     path: Path,
-    particles: Particles,
+    particles: AbstractBodies,
     position: str,
     velocity: str | None,
     cell: str | None,
@@ -91,7 +91,7 @@ def make_trajectory_file(
             if values is not None:
                 # Without particles there are no chunks that could have checksums.
                 trajectory.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
-        if particles.species_names is not None:
+        if particles.species is not None and particles.species_names is not None:
             names = [name.encode() for name in particles.species_names]
             trajectory["species"].attrs["names"] = np.array(names)
 
@@ -120,7 +120,7 @@ def _pad_cells(cells: np.ndarray) -> np.ndarray:
     return padded
 
 
-def _edges(particles: Particles) -> np.ndarray | None:
+def _edges(particles: AbstractBodies) -> np.ndarray | None:
     """Edge lengths `(3,)` or vectors `(3, 3)` of the cell, that of open axes included; None without a cell.
 
     Axes that the particles do not have get the largest edge that there is.

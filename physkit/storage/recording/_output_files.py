@@ -8,7 +8,7 @@ import numpy as np
 from physkit.core import Frame, PyTree, State, StorageKind, get_component
 from physkit.fields import Field
 from physkit.observe import AbstractObserver, AbstractQuantity
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 
 from ._field_files import make_field_file
 from ._growing_files import OutputFile
@@ -51,10 +51,12 @@ def make_output_files(
         if name in remaining and quantity.storage_kind is StorageKind.POSITIONS:
             component = _particle_component(state, quantity)
             velocity, cell = (
-                _matching_frame(state, recorded, remaining, component, interval, kind)
+                _matching_frame(state, recorded, remaining, quantity, interval, kind)
                 for kind in (StorageKind.VELOCITIES, StorageKind.CELL)
             )
             particles = get_component(state, component)
+            if _is_of_sites(quantity):
+                particles = particles.site_particles()
             path = new_path("trajectory", component, ".h5md")
             files.append(make_trajectory_file(path, particles, name, velocity, cell, dtype))
             for used in (name, velocity, cell):
@@ -97,22 +99,33 @@ def _matching_frame(
     state: State,
     recorded: dict[str, tuple[AbstractQuantity, int | None]],
     remaining: Frame,
-    component: str | None,
+    positions: AbstractQuantity,
     interval: int | None,
     kind: StorageKind,
 ) -> str | None:
-    """The first frame of this kind, component and interval that is in no file yet; None without one."""
+    """The first frame of this kind and interval, of what `positions` are of, that is in no file yet."""
+    component = _particle_component(state, positions)
     for name, (quantity, found_interval) in recorded.items():
         if name not in remaining or quantity.storage_kind is not kind:
             continue
-        if found_interval == interval and _particle_component(state, quantity) == component:
+        is_fitting = kind is StorageKind.CELL or _is_of_sites(quantity) == _is_of_sites(positions)
+        if (
+            is_fitting
+            and found_interval == interval
+            and _particle_component(state, quantity) == component
+        ):
             return name
     return None
+
+
+def _is_of_sites(quantity: AbstractQuantity) -> bool:
+    """Whether it is about the sites of rigid bodies, not about their centers."""
+    return getattr(quantity, "sites", False)
 
 
 def _particle_component(state: State, quantity: AbstractQuantity) -> str | None:
     """The name of a quantity's particles: the only particles of the state, where the quantity names none."""
     component = quantity.stored_component()
     if component is None and isinstance(state, dict):
-        return next(name for name, part in state.items() if isinstance(part, Particles))
+        return next(name for name, part in state.items() if isinstance(part, AbstractBodies))
     return component

@@ -23,6 +23,7 @@ from .particles import (
     _orders,
     _plasma,
     _reversal,
+    _rigid_bodies,
     _sampling,
     _thermostats,
 )
@@ -30,6 +31,7 @@ from .particles import (
 _GROUPS = (
     _liquids,
     _molecules,
+    _rigid_bodies,
     _electrostatics,
     _crystals,
     _gravity,

@@ -1,0 +1,1 @@
+"""Rigid bodies: their state, their free rotation, and the sites by which forces see them."""
