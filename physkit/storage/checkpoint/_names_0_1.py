@@ -109,6 +109,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
         "constraints": None,
     },
     "PassiveTracers": {"flow": "by"},
+    "Positions": {"sites": None},
     "Reversible": {"range_factor": "room"},
     "ScaledFixedPoint": {"fixed_point": "lattice"},
     "ShardedNeighborList": {
@@ -122,6 +123,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "Spectrum": {"field_type": None},
     "StreamingBlocks": {"num_samples": "looks"},
     "Tendencies": {"term_names": None},
+    "Velocities": {"sites": None},
 }
 
 # Fields in the paths of leaves of a state: their names in 0.1, and today's. This way round, as the shapes of a

@@ -92,7 +92,9 @@ VERSION_0_2 = Vocabulary(
         "PairCache": {"current": None},
         "Pairwise": {"plan": None, "switch_start": None},
         "Particles": {"species_names": None, "constraints": None},
+        "Positions": {"sites": None},
         "ShardedNeighborList": {"reverse": None},
+        "Velocities": {"sites": None},
     }
 )
 
