@@ -189,6 +189,9 @@ class TestTemperatures:
 
 
 BROWNIAN = pk.Brownian(SiteForce(HarmonicTrap(1.0)), 1.0, 1.0)
+BAROSTAT = pk.MonteCarloBarostat(
+    pk.BAOAB(SiteForce(Pairwise(Coulomb(), 2.9)), 1.0, 1.0), pressure=1.0, max_change=0.02
+)
 ORIGIN = np.zeros((1, 3))
 BAD = [
     (lambda: RigidBodies(ORIGIN, [1, 2, 3], orientation=[1, 1, 0, 0]), ParameterError, "length 1.41421"),
@@ -220,6 +223,7 @@ BAD = [
     (lambda: ExternalWrench(lambda t, b: b.position).force(CLOCK, water()), DeclarationError, "pair"),
     (lambda: ExternalWrench(lambda t, b: b).force(CLOCK, Particles(ORIGIN)), ComponentError, "rigid"),
     (lambda: BROWNIAN.prepare(water(), 0.1), ComponentError, "moves point"),
+    (lambda: BAROSTAT.init(None, CLOCK, water()), DeclarationError, "no barostat yet"),
     (lambda: pk.Boris([0, 0, 1.0]).init(None, CLOCK, water()), ComponentError, "moves point"),
 ]  # fmt: skip
 

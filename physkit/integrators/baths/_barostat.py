@@ -163,10 +163,15 @@ def require_scalable(
     """Check that the box of `state` can change, and that all that is in it follows.
 
     **Errors:** `DeclarationError` for open space and walls, a box that cannot take this shape, frozen
-    particles, components and forces with a space of their own, and forces from outside.
+    particles, rigid bodies, components and forces with a space of their own, and forces from outside.
     """
     name, parts = type(owner).__name__, all_particles(state)
     for p in parts:
+        if p.num_rotations:
+            raise DeclarationError(
+                f"{name} changes the box of points; {type(p).__name__} have no barostat yet: leave it out, or "
+                "hold molecules rigid by constraints (RigidWater, DistanceConstraints)"
+            )
         periodic = p.space.periodic_axes(p.dimension)
         if not all(periodic):
             raise DeclarationError(

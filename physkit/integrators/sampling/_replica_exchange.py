@@ -23,7 +23,7 @@ from physkit.core import (
     replace_fields,
     static,
 )
-from physkit.particles import Particles
+from physkit.particles import AbstractBodies
 
 from .._integrator import AbstractIntegrator, AdvancedParts, Drifts, StepSize
 from ..baths._barostat import is_due, particle_names
@@ -286,7 +286,7 @@ def _choose(accepted: Array, a: Array, b: Array) -> Array:
 def _scale_velocities(state: State, factor: Float[Array, ""]) -> State:
     for name in particle_names(state):
         part = get_component(state, name)
-        if isinstance(part, Particles):
-            moved = part.replace(velocity=factor * part.velocity)
+        if isinstance(part, AbstractBodies):
+            moved = part.replace_velocity(factor * part.generalized_velocity)
             state = put_component(state, name, moved)
     return state

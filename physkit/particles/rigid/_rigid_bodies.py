@@ -35,7 +35,7 @@ class RigidBodies(AbstractRigidMotion):
     `drift` moves the centers and turns the bodies freely (NO_SQUISH). `kick` takes a *wrench* on each body,
     `[n 6]`: the force and, about the center, the torque, both in space. So every integrator of drifts and
     kicks moves rigid bodies: `VelocityVerlet` and its compositions, `Leapfrog`, `BAOAB`, `NoseHooverChain`, and
-    the baths around them.
+    the heat baths around them.
 
     `SiteForce(force)` makes such a wrench of any force on particles. Most bodies are built by
     `RigidBodies.from_sites`, `from_particles` or `from_molecule`, which find center and principal axes.
