@@ -23,6 +23,7 @@ FIRST = (
     "fields",
     "equations",
     "flows",
+    "walls",
     "coupling",
     "write-your-own",
     "fit",

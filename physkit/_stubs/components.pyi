@@ -16,6 +16,7 @@ from physkit.fields import (
     CGridShallowWaterState as CGridShallowWaterState,
     Field as Field,
     FieldIncrement as FieldIncrement,
+    FlowState as FlowState,
     Gas as Gas,
     ShallowWaterState as ShallowWaterState,
     Spectrum as Spectrum,

@@ -24,6 +24,7 @@ from physkit.observe import (
     MeshPotential as MeshPotential,
     ModeAmplitude as ModeAmplitude,
     Momentum as Momentum,
+    NusseltNumber as NusseltNumber,
     Orientations as Orientations,
     ParticleEnergies as ParticleEnergies,
     ParticleForces as ParticleForces,

@@ -36,6 +36,13 @@ class AbstractTerm(Module):
         """
         del state
 
+    def check_step(self, state: State, dt: Float[Array, ""]) -> None:
+        """Compare numbers of the term and a state with the length of a step, before the first; here nothing.
+
+        **Errors:** `StepSizeError` for a step so long that it cannot but blow up, where numbers can be seen.
+        """
+        del state, dt
+
     @property
     def needs_halo(self) -> bool:
         """Whether it reads the halo: copies of other devices' parts near the slab of this one.

@@ -28,6 +28,7 @@ from .states._field_group import (
     AbstractFieldGroup as AbstractFieldGroup,
     require_one_grid as require_one_grid,
 )
+from .states._flow_state import FlowState as FlowState
 from .states._gas import Gas as Gas
 from .states._gas_inflow import GasInflow as GasInflow
 from .states._shallow_water_state import ShallowWaterState as ShallowWaterState

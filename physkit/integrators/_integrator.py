@@ -62,6 +62,15 @@ class AbstractIntegrator(Module):
     def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
         """The state and the aux one `clock.dt` later."""
 
+    def check_step(self, state: State, dt: StepSize) -> None:
+        """Ask the terms whether they bear a step of this length, before the first; here none.
+
+        For integrators that take steps of just this length: others shorten them.
+
+        **Errors:** those of `AbstractTerm.check_step`.
+        """
+        del state, dt
+
     # --- steps whose state is not read at once --------------------------------------------------
 
     @property

@@ -37,6 +37,7 @@ from .quantities._flow_quantities import (
     Dissipation as Dissipation,
     Enstrophy as Enstrophy,
     FlowEnergy as FlowEnergy,
+    NusseltNumber as NusseltNumber,
 )
 from .quantities._forces import ParticleForces as ParticleForces
 from .quantities._heat_flux import (

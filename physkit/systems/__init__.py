@@ -11,6 +11,12 @@ from .dynamics._lotka_volterra import (
     hare_and_lynx as hare_and_lynx,
     pelts as pelts,
 )
+from .flow._cavities import (
+    CAVITY_PROFILE as CAVITY_PROFILE,
+    CONVECTION_NUSSELT as CONVECTION_NUSSELT,
+    convection_cell as convection_cell,
+    lid_driven_cavity as lid_driven_cavity,
+)
 from .flow._particle_laden_flow import particle_laden_taylor_green as particle_laden_taylor_green
 from .flow._probed_flow import (
     TRUE_FORCING as TRUE_FORCING,

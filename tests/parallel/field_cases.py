@@ -11,9 +11,16 @@ import numpy as np
 import physkit as pk
 from physkit import systems
 from physkit.core import replace_fields
-from physkit.fields.equations import GravityWaves
-from physkit.geometry import Box, Dirichlet, Grid, Neumann
-from physkit.integrators import Euler, Strang
+from physkit.fields import FlowState
+from physkit.fields.equations import (
+    BodyForce,
+    GravityWaves,
+    IncompressibleFlow,
+    ScalarTransport,
+    Smagorinsky,
+)
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow
+from physkit.integrators import ARS222, Euler, Strang
 
 Case = Callable[[], tuple[Any, Any, int]]  # → simulation, state, steps
 
@@ -39,6 +46,23 @@ def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]
     waves = GravityWaves(1.0, 1.0, velocity=names)
     sim = pk.Simulation(Strang(Euler(waves.kick), Euler(waves.drift)), dt=0.01)
     return sim, state, 5
+
+
+def open_channel() -> tuple[Any, Any, int]:
+    """A flow in at one end and out at the other, with a body force and a scalar."""
+    grid = Grid(Box([2.0, 1.0], periodic=False), (16, 8))
+    sides = {"x": (Dirichlet([1.0, 0.0]), Outflow()), "y": (NoSlip(), Mirror())}
+    flow = FlowState.of(grid, [lambda x, y: 1 + 0.1 * jnp.sin(3 * x * y), 0.1], sides)
+    dye = pk.Field.from_function(
+        grid, lambda x, y: jnp.cos(3 * x) * y, boundary={"x": Outflow(), "y": Neumann(0.1)}
+    )
+    terms = (
+        IncompressibleFlow(0.05, component="flow"),
+        ScalarTransport(0.1, component="dye"),
+        BodyForce((0.1, -0.2), component="flow"),
+        Smagorinsky(0.2, component="flow"),
+    )
+    return pk.Simulation(ARS222(*terms), dt=0.02), {"flow": flow, "dye": dye}, 4
 
 
 def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
@@ -106,6 +130,8 @@ PLANE: dict[str, Case] = {
         _short(systems.sedov(cells=16, dimension=2, steps=20), 4)
     ),
     "kelvin_helmholtz": lambda: _break_symmetry(_short(systems.kelvin_helmholtz(cells=16), 3)),
+    "open_channel": open_channel,
+    "convection_cell": lambda: _short(systems.convection_cell(cells=16, record=2), 4),
     "stommel_gyre": lambda: _break_symmetry(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
     "thacker_bowl": lambda: _break_symmetry(_short(systems.thacker_bowl(cells=16), 4)),
     "taylor_green_2d": lambda: _short(systems.taylor_green_2d(resolution=16, every=2), 4),

@@ -54,6 +54,9 @@ UNITS: dict[str, Unit] = {
     "CGridShallowWaterState.depth": lambda u: u.length,
     "CGridShallowWaterState.velocity_x": lambda u: u.speed,
     "CGridShallowWaterState.velocity_y": lambda u: u.speed,
+    "FlowState.velocity_x": lambda u: u.speed,
+    "FlowState.velocity_y": lambda u: u.speed,
+    "FlowState.pressure": lambda u: u.speed**2,
     # Forces
     "LennardJones.epsilon": lambda u: u.energy,
     "LennardJones.sigma": lambda u: u.length,
@@ -88,6 +91,11 @@ UNITS: dict[str, Unit] = {
     "CFLSubsteps.cfl": one,
     "Reversible.range_factor": one,
     # Equations
+    "IncompressibleFlow.viscosity": lambda u: u.diffusivity,
+    "ScalarTransport.diffusivity": lambda u: u.diffusivity,
+    "Buoyancy.acceleration": lambda u: u.acceleration / amount(u),
+    "Buoyancy.reference": amount,
+    "NusseltNumber.difference": amount,
     "Burgers.viscosity": lambda u: u.diffusivity,
     "Diffusion.diffusivity": lambda u: u.diffusivity,
     "NavierStokes.viscosity": lambda u: u.diffusivity,
@@ -208,6 +216,8 @@ CASES = {
     "kolmogorov_flow": Case({"resolution": 16, "every": 2}, rate),
     "probed_flow": Case({"resolution": 32}, rate),
     "particle_laden_taylor_green": Case({"count": 50, "cells": 16}, {"flow": lambda u: u.speed}),
+    "lid_driven_cavity": Case({"cells": 8}),
+    "convection_cell": Case({"cells": 8, "record": 2}, {"heat": amount}),
     "stommel_gyre": Case({"cells": 8, "record": 2}),
     "thacker_bowl": Case({"cells": 16}),
     # Reactions

@@ -19,15 +19,19 @@ from ._schroedinger import Schroedinger as Schroedinger, require_complex as requ
 from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
 from .fluid._body_force import BodyForce as BodyForce
+from .fluid._buoyancy import Buoyancy as Buoyancy
 from .fluid._compressible_euler import CompressibleEuler as CompressibleEuler
 from .fluid._gravity_waves import GravityWaves as GravityWaves
+from .fluid._incompressible_flow import IncompressibleFlow as IncompressibleFlow
 from .fluid._kolmogorov_forcing import KolmogorovForcing as KolmogorovForcing
 from .fluid._navier_stokes import (
     NavierStokes as NavierStokes,
     project_solenoidal as project_solenoidal,
 )
+from .fluid._scalar_transport import ScalarTransport as ScalarTransport
 from .fluid._shallow_water import ShallowWater as ShallowWater
 from .fluid._shallow_water_fv import ShallowWaterFV as ShallowWaterFV
+from .fluid._smagorinsky import Smagorinsky as Smagorinsky
 from .fluid._vorticity_transport import (
     VorticityTransport as VorticityTransport,
     velocity_from_vorticity as velocity_from_vorticity,

@@ -27,7 +27,6 @@ def require_no_walls(field: Field, what: str) -> None:
     if walls:
         raise ParameterError(
             f"{what} are spectral: they need axes that repeat, and this box has walls along "
-            f"{', '.join(walls)}. Incompressible flow between walls has no equation yet; there are "
-            "CompressibleEuler (without friction), ShallowWater and ShallowWaterFV; a step of one's own moves "
-            "staggered velocities, and elliptic.project(velocity) keeps ∇·u = 0"
+            f"{', '.join(walls)}. Between walls IncompressibleFlow moves a FlowState; there are "
+            "CompressibleEuler (gas without friction), ShallowWater and ShallowWaterFV, too"
         )

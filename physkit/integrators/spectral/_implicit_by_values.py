@@ -60,8 +60,9 @@ def advance_by_values(
     for i, node in enumerate(explicit.nodes):
         now = clock.at_fraction(node)
         if i == 0:
-            first = [term.implicit_rate(now, at_time(start, now.t)) for term in stiff]
-            stiff_rates.append(_sum(first) if begins_with_stiff_rate else None)
+            current = at_time(start, now.t)
+            parts = [term.implicit_rate(now, current) for term in stiff if begins_with_stiff_rate]
+            stiff_rates.append(_sum(parts))
         else:
             weights = (*explicit.matrix[i], *implicit[i])
             known = _add(start, clock.dt, weights, [*rates, *stiff_rates])

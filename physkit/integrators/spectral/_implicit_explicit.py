@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
 
 from .._integrator import StepSize
 from ..runge_kutta._tableau import Row, Tableau
-from ..runge_kutta._tendencies import TendencyLike, as_tendencies
+from ..runge_kutta._tendencies import TendencyLike, as_tendencies, check_rate_shapes
 from ._implicit_by_values import advance_by_values, implicit_terms
 from ._semilinear import (
     AbstractSemilinear,
@@ -70,10 +71,21 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         return super().prepare(state, dt)
 
     def init(self, plan: SemilinearPlan, clock: Clock, state: State) -> SemilinearAux:
-        for term in implicit_terms(self.tendency, state):
-            # For its errors alone: what cannot be solved is said before anything runs.
+        stiff = implicit_terms(self.tendency, state)
+        if not stiff:
+            return super().init(plan, clock, state)
+        # Traced for errors alone: what cannot be solved for or added is said before anything runs.
+        for term in stiff:
             eqx.filter_eval_shape(term.solve_implicit, clock, state, clock.dt)
-        return super().init(plan, clock, state)
+        others = [t for t in self.tendency.terms if not any(t is one for one in stiff)]
+        if others:
+            rest = Tendencies.of(*others)
+            check_rate_shapes(rest, clock, state, rest.init(state))
+        return SemilinearAux({}, self.tendency.init(state))
+
+    def check_step(self, state: State, dt: StepSize) -> None:
+        for term in self.tendency.terms:
+            term.check_step(state, jnp.asarray(dt))
 
     def is_unresolved(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux

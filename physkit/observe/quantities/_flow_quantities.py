@@ -1,12 +1,15 @@
 """Quantities of incompressible flows: energy, enstrophy and dissipation."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, static
+from physkit.core import ObserverError, param, static
 from physkit.fields import AbstractEquation, Field
 from physkit.fields.equations import velocity_from_vorticity
-from physkit.fields.operators import Spectral, curl
+from physkit.fields.operators import Spectral, curl, difference
+from physkit.geometry import AXES
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -93,3 +96,44 @@ def _half_square(field: Field) -> Array:
     """½⟨|u|²⟩, over the volume, summed over components."""
     squares = jnp.sum((field * field).mean())
     return 0.5 * squares
+
+
+class NusseltNumber(AbstractQuantity):
+    """The mean flux of a scalar through a wall, over what diffusion alone would carry across the box.
+
+        Nu = −⟨∂T/∂n⟩ L/ΔT
+
+    1 without flow. As the discretization has it: what enters by one wall leaves by the others, to rounding.
+
+    **Arguments:**
+
+    - `side`: the wall, `"x_low"` or any other.
+    - `component`: the name of the temperature, a field at cell centers, where the state has several components.
+    - `difference`: ΔT, from the low to the high side of the axis: positive where flux goes upwards along it.
+
+    **Returns:** a scalar.
+
+    **Reference:** de Vahl Davis, Int. J. Numer. Methods Fluids 3, 249 (1983).
+    """
+
+    side: str = static()
+    component: str | None = static(default=None)
+    difference: Float[Array, ""] = param(1.0)
+
+    def __check_init__(self):
+        name, _, end = self.side.partition("_")
+        if name not in AXES or len(name) != 1 or end not in ("low", "high"):
+            raise ObserverError(f"a side is called like 'x_low' or 'y_high'; got {self.side!r}")
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        field = require_field(snapshot, self.component).at_time(snapshot.clock.t)
+        grid = field.grid
+        axis, end = grid.axis(self.side[0]), int(self.side.endswith("high"))
+        if grid.periodic[axis]:
+            raise ObserverError(f"no wall at {self.side}: the box repeats along {self.side[0]}")
+        slopes = difference(field, axis).data
+        layer = jnp.take(slopes, -end, axis=axis)
+        mine = jnp.where(grid.touches_side(axis, end), jnp.sum(layer), 0.0)
+        cells = math.prod(n for k, n in enumerate(grid.shape) if k != axis)
+        mean = grid.space.comm.psum(mine) / cells
+        return -mean * grid.space.lengths[axis] / self.difference

@@ -139,6 +139,7 @@ def check_terms(sim: Simulation, state: State) -> None:
     for term in jax.tree.leaves(sim.integrator, is_leaf=_is_term):
         if _is_term(term):
             term.check_state(state)
+    sim.integrator.check_step(state, sim.dt)
 
 
 def _is_term(x: PyTree) -> bool:

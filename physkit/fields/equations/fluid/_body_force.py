@@ -14,8 +14,11 @@ from physkit.core import (
     param,
     static,
 )
+from physkit.geometry import AXES
 
 from ..._field import Field
+from ..._field_increment import FieldIncrement
+from ...states._flow_state import FlowState
 from ...states._gas import Gas
 
 
@@ -25,7 +28,7 @@ class BodyForce(AbstractTendency):
         ∂(ρu)/∂t = ρ g,   ∂E/∂t = ρu·g;   of a velocity  ∂u/∂t = … + g
 
     Goes beside the flow: `SSPRK2(CompressibleEuler(1.4), BodyForce((0.0, -1.0)))`,
-    `ETDRK2(NavierStokes(0.01), BodyForce((0.1, 0.0)))`.
+    `ETDRK2(NavierStokes(0.01), BodyForce((0.1, 0.0)))`, and with `IncompressibleFlow` in `ARS222`.
 
     **Arguments:**
 
@@ -42,16 +45,15 @@ class BodyForce(AbstractTendency):
 
     def rate(self, clock: Clock, state: State) -> Rate:
         gas = get_component(state, self.component)
+        if isinstance(gas, FlowState):
+            return self._on_faces(gas)
         if not isinstance(gas, Gas) and not (isinstance(gas, Field) and gas.vector):
             what = "a scalar Field" if isinstance(gas, Field) else type(gas).__name__
             raise ComponentError(
                 f"BodyForce accelerates a Gas or a velocity, which is a vector field; got {what}"
             )
         d = gas.grid.dimension
-        if self.acceleration.shape != (d,):
-            raise ShapeError(
-                f"an acceleration on this grid has {d} components; got shape {self.acceleration.shape}"
-            )
+        self._require_axes(d)
         # (axes, points).
         g = self.acceleration.reshape(d, *[1] * d)
         if isinstance(gas, Field):
@@ -61,3 +63,17 @@ class BodyForce(AbstractTendency):
         work = gas.energy.replace(data=jnp.sum(gas.momentum.data * g, axis=0))
         rates = {"momentum": force_density, "energy": work}
         return rates if self.component is None else {self.component: rates}
+
+    def _on_faces(self, flow: FlowState) -> Rate:
+        self._require_axes(flow.grid.dimension)
+        parts = {
+            f"velocity_{AXES[k]}": FieldIncrement(jnp.broadcast_to(g, u.data.shape), u.location)
+            for k, (u, g) in enumerate(zip(flow.velocity, self.acceleration, strict=True))
+        }
+        return parts if self.component is None else {self.component: parts}
+
+    def _require_axes(self, d: int) -> None:
+        if self.acceleration.shape != (d,):
+            raise ShapeError(
+                f"an acceleration on this grid has {d} components; got shape {self.acceleration.shape}"
+            )

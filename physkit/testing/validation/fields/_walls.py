@@ -1,4 +1,4 @@
-"""Diffusion between walls by implicit steps: closed forms with values, slopes and exchange at the walls."""
+"""Diffusion and flow between walls: closed forms, and published flows in cavities."""
 
 import cmath
 import math
@@ -8,12 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.fields import Field
-from physkit.fields.equations import Diffusion, VariableDiffusion
+from physkit.fields import Field, FlowState
+from physkit.fields.equations import BodyForce, Diffusion, IncompressibleFlow, VariableDiffusion
 from physkit.fields.operators import Central
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, Robin
-from physkit.integrators import ARS222, CrankNicolson
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Robin
+from physkit.integrators import ARS222, BackwardEuler, CrankNicolson
+from physkit.observe import Every, NusseltNumber
 from physkit.simulate import Simulation, simulate
+from physkit.systems import (
+    CAVITY_PROFILE,
+    CONVECTION_NUSSELT,
+    convection_cell,
+    lid_driven_cavity,
+)
 
 from .._case import Case, Published
 
@@ -98,6 +105,76 @@ def slopes() -> dict[str, Any]:
     return out
 
 
+def poiseuille() -> dict[str, Any]:
+    """A flow between plates, driven by a body force, on 8 cells: largest deviation from the parabola that the
+    grid's own equation has, and the largest divergence."""
+    grid = Grid(Box([1.0, 1.0], periodic=(True, False)), (2, 8))
+    flow = FlowState.of(grid, boundary=NoSlip())
+    terms = IncompressibleFlow(1.0), BodyForce((1.0, 0.0))
+    sim = Simulation(BackwardEuler(*terms), dt=1.0)
+    end = jax.jit(lambda u: simulate(sim, u, 40).state)(flow)
+    y = end.velocity_x.coordinates[1]
+    # Values on walls by ghosts: the parabola plus (h/2)²/2 · 2.
+    exact = 0.5 * y * (1 - y) + 0.125 / 8**2
+    return {"deviation": jnp.max(jnp.abs(end.velocity_x.data - exact)), "divergence": _largest(end)}
+
+
+def taylor_green() -> dict[str, Any]:
+    """Vortices between free-slip walls at 16² and 32², ν = 0.05, until t = 0.8: order of the error of u, and
+    the largest divergence."""
+
+    def error(cells: int) -> tuple[Any, Any]:
+        grid = Grid(Box([math.pi, math.pi], periodic=False), (cells, cells))
+        waves = (
+            lambda x, y: jnp.sin(x) * jnp.cos(y),
+            lambda x, y: -jnp.cos(x) * jnp.sin(y),
+        )
+        start = FlowState.of(grid, waves, Mirror())
+        sim = Simulation(ARS222(IncompressibleFlow(0.05)), dt=1.6 / cells)
+        end = jax.jit(lambda u: simulate(sim, u, cells // 2).state)(start)
+        left = math.exp(-2 * 0.05 * 0.8)
+        return jnp.max(jnp.abs(end.velocity_x.data - left * start.velocity_x.data)), _largest(end)
+
+    (coarse, _), (fine, divergence) = error(16), error(32)
+    return {"order": jnp.log2(coarse / fine), "divergence": divergence}
+
+
+def cavity() -> dict[str, Any]:
+    """Lid-driven cavity, Re = 100, 64² cells until t = 20: largest deviation of u(0.5, y) from Ghia's table,
+    and u in the middle."""
+    from scipy.interpolate import CubicSpline  # here: it takes part of a second to import
+
+    sim, start = lid_driven_cavity(64)
+    end = jax.jit(lambda u: simulate(sim, u, 64 * 40).state)(start)
+    y, table = (np.asarray(column) for column in CAVITY_PROFILE)
+    profile = np.concatenate([[0.0], np.asarray(end.velocity_x.data)[32], [1.0]])
+    points = np.concatenate([[0.0], (np.arange(64) + 0.5) / 64, [1.0]])
+    curve = CubicSpline(points, profile)
+    return {
+        "deviation": np.max(np.abs(curve(y) - table)),
+        "u(0.5, 0.5)": curve(0.5),
+        "divergence": _largest(end),
+    }
+
+
+def convection() -> dict[str, Any]:
+    """Pr = 0.71 at 48² cells (64² for Ra = 10⁵) until the flow is steady: Nu at the hot wall."""
+    out = {}
+    for rayleigh, cells, end in ((1e3, 32, 0.8), (1e4, 48, 0.5), (1e5, 64, 0.3)):
+        sim, start = convection_cell(cells, rayleigh=rayleigh)
+        steps = math.ceil(end / float(sim.dt))
+        sim = Simulation(
+            sim.integrator, dt=sim.dt, observers=Every(steps, nu=NusseltNumber("x_low", "heat"))
+        )
+        frames = jax.jit(lambda s, sim=sim, n=steps: simulate(sim, s, n).frames)(start)
+        out[f"Nu at Ra = {rayleigh:.0e}"] = frames["nu"][-1]
+    return out
+
+
+def _largest(flow: FlowState) -> Any:
+    return jnp.max(jnp.abs(flow.divergence().data))
+
+
 CASES = (
     Case(
         "diffusion-between-walls",
@@ -111,5 +188,38 @@ CASES = (
             )
         ),
         "Batchelor (1967), section 4.3; Stokes 1851; Carslaw & Jaeger (1959), section 3.11",
+    ),
+    Case(
+        "poiseuille",
+        poiseuille,
+        (Published("deviation", 0.0, 1e-12), Published("divergence", 0.0, 1e-12)),
+        "exact, with the ghost cells' walls",
+    ),
+    Case(
+        "taylor-green-between-walls",
+        taylor_green,
+        (Published("order", 2.0, 0.1), Published("divergence", 0.0, 1e-12)),
+        "Taylor & Green 1937",
+    ),
+    Case(
+        "lid-driven-cavity",
+        cavity,
+        (
+            Published("deviation", 0.0, 0.01),
+            Published("u(0.5, 0.5)", -0.2092, 0.002),
+            Published("divergence", 0.0, 1e-12),
+        ),
+        "Ghia, Ghia & Shin 1982, table I",
+        slow=True,
+    ),
+    Case(
+        "convection-in-a-cavity",
+        convection,
+        tuple(
+            Published(f"Nu at Ra = {rayleigh:.0e}", nu, 0.01, "relative")
+            for rayleigh, nu in CONVECTION_NUSSELT.items()
+        ),
+        "de Vahl Davis 1983",
+        slow=True,
     ),
 )
