@@ -34,6 +34,7 @@ from physkit.observe import (
     Probabilities as Probabilities,
     Purity as Purity,
     RootMeanSquare as RootMeanSquare,
+    SolidForce as SolidForce,
     StressTensor as StressTensor,
     Temperature as Temperature,
     TotalEnergy as TotalEnergy,

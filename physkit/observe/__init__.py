@@ -38,6 +38,7 @@ from .quantities._flow_quantities import (
     Enstrophy as Enstrophy,
     FlowEnergy as FlowEnergy,
     NusseltNumber as NusseltNumber,
+    SolidForce as SolidForce,
 )
 from .quantities._forces import ParticleForces as ParticleForces
 from .quantities._heat_flux import (

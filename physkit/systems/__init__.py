@@ -17,6 +17,12 @@ from .flow._cavities import (
     convection_cell as convection_cell,
     lid_driven_cavity as lid_driven_cavity,
 )
+from .flow._cylinder import (
+    CYLINDER_DRAG as CYLINDER_DRAG,
+    CYLINDER_LIFT as CYLINDER_LIFT,
+    CYLINDER_PRESSURE as CYLINDER_PRESSURE,
+    cylinder_in_channel as cylinder_in_channel,
+)
 from .flow._particle_laden_flow import particle_laden_taylor_green as particle_laden_taylor_green
 from .flow._probed_flow import (
     TRUE_FORCING as TRUE_FORCING,

@@ -15,16 +15,20 @@ from physkit.core import (
 )
 from physkit.fields import Field, FlowState
 from physkit.fields.equations import (
+    Ball,
     BodyForce,
     Buoyancy,
     IncompressibleFlow,
     ScalarTransport,
     Smagorinsky,
+    Sponge,
+    Wave,
 )
 from physkit.fields.finite_volume import MUSCL, WENO5, PiecewiseConstant
+from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin
-from physkit.integrators import ARS222, ARS343, SSPRK3, CrankNicolson
-from physkit.observe import Every, NusseltNumber
+from physkit.integrators import ARS222, ARS343, RK4, SSPRK3, CrankNicolson
+from physkit.observe import Every, NusseltNumber, SolidForce
 from physkit.simulate import Simulation, simulate
 from physkit.systems import convection_cell, lid_driven_cavity
 from physkit.testing import check_gradient, check_tendency
@@ -115,10 +119,13 @@ def terms_and_states():
         "scalar": (ScalarTransport(0.2, component="heat"), both),
         "buoyancy": (Buoyancy((0.1, 0.7), scalar="heat", reference=0.5), both),
         "closure": (Smagorinsky(0.3), closed),
+        "sponge": (Sponge(2.0, 0.3, ("x_high", "y_low"), 0.4), heat),
     }
 
 
-@pytest.mark.parametrize("name", ["flow", "upwind", "force", "scalar", "buoyancy", "closure"])
+@pytest.mark.parametrize(
+    "name", ["flow", "upwind", "force", "scalar", "buoyancy", "closure", "sponge"]
+)
 def test_battery_of_terms(name):
     term, state = terms_and_states()[name]
     check_tendency(term, state)
@@ -254,3 +261,57 @@ def test_functions_of_time_that_do_not_balance_are_not_a_number():
     flow = FlowState.of(box(), boundary=sides)
     end = end_of(flow, IncompressibleFlow(0.1), steps=1)
     assert bool(jnp.all(jnp.isnan(end.velocity_x.data)))
+
+
+def test_gradients_by_a_moving_body():
+    """By where it is, how large, how it moves and spins; through a step, and of the force on it."""
+    grid = box(cells=(8, 6))
+    flow = random_flow(grid, NoSlip(), size=0.1)
+
+    def final(body):
+        equation = IncompressibleFlow(0.02, implicit=False, solids=(body,))
+        observers = Every(2, force=SolidForce())
+        sim = Simulation(ARS222(equation), dt=0.05, observers=observers)
+        result = simulate(sim, flow, 2)
+        return [u.data for u in result.state.velocity], result.frames["force"]
+
+    check_gradient(final, Ball([0.47, 0.41], 0.21, speed=[0.1, -0.2], spin=0.7), directions=1)
+
+
+def test_a_body_takes_the_flow_along():
+    """A disk that spins in a box at rest turns the fluid; one in a stream is pushed downstream."""
+    grid = box(cells=(12, 10))
+    spinning = IncompressibleFlow(0.05, implicit=False, solids=(Ball([0.5, 0.4], 0.2, spin=2.0),))
+    resting = IncompressibleFlow(0.05, implicit=False, solids=(Ball([0.5, 0.4], 0.2),))
+    end = end_of(FlowState.of(grid, boundary=NoSlip()), spinning, steps=20)
+    v = np.asarray(end.velocity_y.data)
+    assert v[9, 5] > 0.05
+    assert v[2, 5] < -0.05
+    assert largest_divergence(end) < 1e-12
+    sides = {"x": (Dirichlet([1.0, 0.0]), Outflow()), "y": Mirror()}
+    sim = Simulation(ARS222(resting), dt=0.02, observers=Every(20, force=SolidForce()))
+    force = jax.jit(lambda s: simulate(sim, s, 20).frames["force"])(
+        FlowState.of(grid, [1.0, 0.0], sides)
+    )
+    assert force[-1, 0] > 0.1
+    assert abs(force[-1, 1]) < 1e-3 * force[-1, 0]
+    with pytest.raises(ParameterError, match="does not see solids"):
+        IncompressibleFlow(0.05, solids=(Ball([0.5, 0.4], 0.2),))
+
+
+def test_a_sponge_lets_no_wave_back():
+    """Waves run into layers twice as thick at both ends of a line: less than 1e-3 comes back."""
+    grid = Grid(Box([10.0], periodic=False), (200,))
+    (x,) = grid.coordinates()
+    pulse = jnp.exp(-2 * (x - 5) ** 2) * jnp.cos(6 * (x - 5))
+    state = {
+        "displacement": Field(pulse, grid, None, Dirichlet(0.0)),
+        "velocity": Field(0 * pulse, grid, None, Dirichlet(0.0)),
+    }
+    layers = [
+        Sponge(6.0, 2.0, ("x_low", "x_high"), component=name)
+        for name in ("displacement", "velocity")
+    ]
+    sim = Simulation(RK4(Wave(1.0, scheme=Central(2)), *layers), dt=0.04)
+    end = jax.jit(lambda s: simulate(sim, s, 250).state)(state)["displacement"].data
+    assert float(jnp.sum(end**2)) < 1e-3 * float(jnp.sum(pulse**2))

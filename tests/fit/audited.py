@@ -72,6 +72,7 @@ SYSTEMS = {
     "sound_wave": lambda: with_noise(systems.sound_wave(16, amplitude=0.1)),
     "kelvin_helmholtz": lambda: with_noise(systems.kelvin_helmholtz(8)),
     "lid_driven_cavity": lambda: systems.lid_driven_cavity(8),
+    "cylinder_in_channel": lambda: systems.cylinder_in_channel(16),
     "convection_cell": lambda: systems.convection_cell(8, record=2),
     "stommel_gyre": lambda: systems.stommel_gyre(8),
     "thacker_bowl": lambda: with_noise(systems.thacker_bowl(8), 10),

@@ -13,6 +13,7 @@ from physkit import systems
 from physkit.core import replace_fields
 from physkit.fields import FlowState
 from physkit.fields.equations import (
+    Ball,
     BodyForce,
     GravityWaves,
     IncompressibleFlow,
@@ -56,13 +57,14 @@ def open_channel() -> tuple[Any, Any, int]:
     dye = pk.Field.from_function(
         grid, lambda x, y: jnp.cos(3 * x) * y, boundary={"x": Outflow(), "y": Neumann(0.1)}
     )
+    body = Ball([0.6, 0.4], 0.2, speed=[0.3, 0.0], spin=2.0)
     terms = (
-        IncompressibleFlow(0.05, component="flow"),
+        IncompressibleFlow(0.05, component="flow", implicit=False, solids=(body,)),
         ScalarTransport(0.1, component="dye"),
         BodyForce((0.1, -0.2), component="flow"),
         Smagorinsky(0.2, component="flow"),
     )
-    return pk.Simulation(ARS222(*terms), dt=0.02), {"flow": flow, "dye": dye}, 4
+    return pk.Simulation(ARS222(*terms), dt=0.01), {"flow": flow, "dye": dye}, 4
 
 
 def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:

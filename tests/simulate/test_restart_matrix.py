@@ -43,6 +43,7 @@ SYSTEMS = {
     "burgers_wave": lambda: systems.burgers_wave(cells=16),
     "coherent_state": lambda: systems.coherent_state(cells=16),
     "convection_cell": lambda: systems.convection_cell(cells=8),
+    "cylinder_in_channel": lambda: systems.cylinder_in_channel(cells=12),
     "decaying_turbulence": lambda: systems.decaying_turbulence(resolution=16, peak=3.0),
     "figure_eight": systems.figure_eight,
     "fisher_front": lambda: systems.fisher_front(cells=16),

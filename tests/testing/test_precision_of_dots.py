@@ -96,6 +96,7 @@ SYSTEMS = {
     "burgers_wave": {"cells": 16},
     "coherent_state": {"cells": 16},
     "convection_cell": {"cells": 8},
+    "cylinder_in_channel": {"cells": 12},
     "decaying_turbulence": {"resolution": 16, "peak": 3.0},
     "double_well": {},
     "figure_eight": {},

@@ -95,6 +95,10 @@ UNITS: dict[str, Unit] = {
     "ScalarTransport.diffusivity": lambda u: u.diffusivity,
     "Buoyancy.acceleration": lambda u: u.acceleration / amount(u),
     "Buoyancy.reference": amount,
+    "Ball.center": lambda u: u.length,
+    "Ball.radius": lambda u: u.length,
+    "Ball.speed": lambda u: u.speed,
+    "Ball.spin": rate,
     "NusseltNumber.difference": amount,
     "Burgers.viscosity": lambda u: u.diffusivity,
     "Diffusion.diffusivity": lambda u: u.diffusivity,
@@ -218,6 +222,9 @@ CASES = {
     "particle_laden_taylor_green": Case({"count": 50, "cells": 16}, {"flow": lambda u: u.speed}),
     "lid_driven_cavity": Case({"cells": 8}),
     "convection_cell": Case({"cells": 8, "record": 2}, {"heat": amount}),
+    "cylinder_in_channel": Case(
+        {"cells": 12}, fixed=("length", "time"), why="what enters is a function of place in metres"
+    ),
     "stommel_gyre": Case({"cells": 8, "record": 2}),
     "thacker_bowl": Case({"cells": 16}),
     # Reactions

@@ -16,6 +16,7 @@ from ._nonlinear_diffusion import (
     PowerLaw as PowerLaw,
 )
 from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
+from ._sponge import Sponge as Sponge
 from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
 from .fluid._body_force import BodyForce as BodyForce
@@ -32,6 +33,7 @@ from .fluid._scalar_transport import ScalarTransport as ScalarTransport
 from .fluid._shallow_water import ShallowWater as ShallowWater
 from .fluid._shallow_water_fv import ShallowWaterFV as ShallowWaterFV
 from .fluid._smagorinsky import Smagorinsky as Smagorinsky
+from .fluid._solids import AbstractSolid as AbstractSolid, Ball as Ball
 from .fluid._vorticity_transport import (
     VorticityTransport as VorticityTransport,
     velocity_from_vorticity as velocity_from_vorticity,

@@ -5,9 +5,9 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, param, static
+from physkit.core import ObserverError, get_component, param, static
 from physkit.fields import AbstractEquation, Field
-from physkit.fields.equations import velocity_from_vorticity
+from physkit.fields.equations import IncompressibleFlow, velocity_from_vorticity
 from physkit.fields.operators import Spectral, curl, difference
 from physkit.geometry import AXES
 
@@ -137,3 +137,40 @@ class NusseltNumber(AbstractQuantity):
         cells = math.prod(n for k, n in enumerate(grid.shape) if k != axis)
         mean = grid.space.comm.psum(mine) / cells
         return -mean * grid.space.lengths[axis] / self.difference
+
+
+class SolidForce(AbstractQuantity):
+    """The force of an incompressible flow on a solid, over the fluid's density: drag and lift.
+
+        F = ∫ (−∇·(uu) − ∇p + ν∇²u) dV over the cells that the solid covers
+
+    What flows into these cells as momentum, pressure and friction: the force on a body at rest, and on one that
+    accelerates but for the momentum that its cells gain. In the plane, per length. The drag coefficient
+    of a body of width D in a flow of speed U is 2 Fₓ/(U² D).
+
+    **Arguments:**
+
+    - `component`: the flow's name, where the state has several components.
+    - `solid`: which of the solids of `IncompressibleFlow`, counted from 0.
+
+    **Returns:** `[d]`, length^(d + 1) / time².
+
+    **Errors:** `ObserverError` where the running integrator holds no such solid.
+
+    **Reference:** Noca, Shiels & Jeon, J. Fluids Struct. 13, 551 (1999).
+    """
+
+    component: str | None = static(default=None)
+    solid: int = static(default=0)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
+        found = [
+            term
+            for term, _ in snapshot.terms()
+            if isinstance(term, IncompressibleFlow) and term.component == self.component
+        ]
+        if not found or not 0 <= self.solid < len(found[0].solids):
+            raise ObserverError(f"the flow has no solid number {self.solid}")
+        (equation, *_) = found
+        flow = get_component(snapshot.state, self.component).at_time(snapshot.clock.t)
+        return equation.force_on_solid(snapshot.clock, flow, self.solid)
