@@ -24,7 +24,7 @@ from physkit.fields.equations import (
     Sponge,
     Wave,
 )
-from physkit.fields.finite_volume import MUSCL, WENO5, PiecewiseConstant
+from physkit.fields.finite_volume import MUSCL, WENO5
 from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin
 from physkit.integrators import ARS222, ARS343, RK4, SSPRK3, CrankNicolson
@@ -114,7 +114,6 @@ def terms_and_states():
     both = {"flow": closed, "heat": heat}
     return {
         "flow": (IncompressibleFlow(0.1), flow),
-        "upwind": (IncompressibleFlow(0.1, reconstruction=PiecewiseConstant()), closed),
         "force": (BodyForce((0.1, 0.2)), flow),
         "scalar": (ScalarTransport(0.2, component="heat"), both),
         "buoyancy": (Buoyancy((0.1, 0.7), scalar="heat", reference=0.5), both),
@@ -123,9 +122,7 @@ def terms_and_states():
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["flow", "upwind", "force", "scalar", "buoyancy", "closure", "sponge"]
-)
+@pytest.mark.parametrize("name", ["flow", "force", "scalar", "buoyancy", "closure", "sponge"])
 def test_battery_of_terms(name):
     term, state = terms_and_states()[name]
     check_tendency(term, state)
