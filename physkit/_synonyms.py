@@ -200,6 +200,11 @@ SYNONYMS: dict[str, str] = {
     "kB": _UNITS, "constants": _UNITS,
     "RecursiveCheckpointAdjoint": "pk.NestedCheckpoint() or pk.adjoints.Binomial(…)",
     "BacksolveAdjoint": "pk.Reversible()", "DirectAdjoint": "pk.adjoints.Direct()",
+    # qubits and open systems
+    "Lindblad": "pk.quantum.Lindblad", "mesolve": "pk.quantum.Lindblad",
+    "sesolve": "pk.quantum.UnitaryEvolution", "mcsolve": "pk.integrators.QuantumJumps",
+    "QuantumCircuit": "pk.quantum.Circuit", "SparsePauliOp": "pk.quantum.PauliSum",
+    "Qobj": "pk.quantum.LocalOperator(matrix, 0)",
 }  # fmt: skip
 
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
@@ -229,7 +234,6 @@ ABSENT: dict[str, str] = {
     "TransitionPathSampling": "sampling of paths: pk.Metadynamics and pk.HarmonicBias find barriers",
     "ABF": "adaptive biasing forces: pk.Metadynamics grows a bias",
     "WangLandau": "flat histograms: pk.replica_exchange and pk.Metadynamics sample over barriers",
-    "Lindblad": "open quantum systems: pk.equations.Schroedinger is for wave functions on grids",
 }  # fmt: skip
 
 

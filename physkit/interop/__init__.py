@@ -2,6 +2,7 @@
 
 from ._ase import from_ase as from_ase, to_ase as to_ase
 from ._ase_calculator import ase_calculator as ase_calculator
+from ._openqasm import read_openqasm as read_openqasm, write_openqasm as write_openqasm
 from ._read_structure import read_structure as read_structure
 from ._single_point import SinglePoint as SinglePoint, single_point as single_point
 from .openmm import MolecularSystem as MolecularSystem, from_openmm as from_openmm

@@ -1,6 +1,6 @@
 """Circuits: gates and channels one after the other, differentiated by running them backwards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -29,7 +29,7 @@ class Circuit(Module):
     it as it is. Of gates alone the derivative runs the circuit backwards from its end, U†, instead of storing
     the states between: memory does not grow with the number of gates. Forward mode works, too.
 
-    **Arguments:** gates, channels, other circuits, in the order of time.
+    **Arguments:** gates, channels, other circuits, lists of such, in the order of time.
 
     **Errors:** `DeclarationError` for a channel on a `StateVector`; `ShapeError` for a subsystem that the state
     does not have.
@@ -42,10 +42,7 @@ class Circuit(Module):
     num_sites: int = static()
 
     def __init__(self, *gates: "AbstractGate | AbstractChannel | Circuit | Sequence"):
-        flat: list[Any] = []
-        for gate in gates:
-            parts = gate.gates if isinstance(gate, Circuit) else gate
-            flat += parts if isinstance(parts, list | tuple) else [parts]
+        flat = list(_flatten(gates))
         for gate in flat:
             if not isinstance(gate, AbstractGate | AbstractChannel):
                 raise DeclarationError(
@@ -96,6 +93,17 @@ class Circuit(Module):
         The mean of |ψ⟩⟨ψ| over keys is what the circuit makes of `state.density()`.
         """
         return _sample(self, state, as_key(key))
+
+
+def _flatten(gates: Any) -> Iterator[Any]:
+    """Gates one after the other, out of circuits and nested lists."""
+    for gate in gates:
+        if isinstance(gate, Circuit):
+            yield from gate.gates
+        elif isinstance(gate, list | tuple):
+            yield from _flatten(gate)
+        else:
+            yield gate
 
 
 @eqx.filter_jit

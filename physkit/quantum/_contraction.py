@@ -30,8 +30,8 @@ def apply_matrix(matrix: Array | np.ndarray, x: Array, axes: Sequence[int]) -> A
     if size > _UNROLLED:
         k = len(axes)
         tensor = matrix.reshape(dims + dims)
-        product = jnp.tensordot(tensor, x, axes=(range(k, 2 * k), tuple(axes)))
-        return jnp.moveaxis(product, range(k), tuple(axes))
+        product = jnp.tensordot(tensor, x, axes=(tuple(range(k, 2 * k)), tuple(axes)))
+        return jnp.moveaxis(product, tuple(range(k)), tuple(axes))
     # One column at a time, as a broadcast: a single loop over `x`, where a product would transpose it.
     block, places = merge_other_axes(x, axes)
     columns = matrix.reshape((*dims, size))

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import ShapeError, build_unchecked, concrete_value, data
+from physkit.core import ParameterError, ShapeError, build_unchecked, concrete_value, data
 
 from ._contraction import as_matrix
 from ._operators import AbstractOperator
@@ -36,7 +36,8 @@ class DensityMatrix(AbstractQuantumState):
     - `elements`: `[d₀ … d_{n−1} d₀ … d_{n−1}]`, or a matrix `[D D]` with `dims`.
     - `dims`: dimensions of the subsystems; half of the shape if left out.
 
-    **Errors:** `ShapeError` where they disagree; `ParameterError` unless Tr ρ = 1 to a thousandth.
+    **Errors:** `ShapeError` where they disagree; `ParameterError` unless Tr ρ = 1 to a thousandth
+    and ρ is Hermitian to 1e-4.
     """
 
     elements: Complex[Array, "..."] = data()
@@ -50,6 +51,13 @@ class DensityMatrix(AbstractQuantumState):
             else complex(np.trace(numbers.reshape(2 * (math.prod(self.dims),))))
         )
         check_total(total, "DensityMatrix", "Tr ρ")
+        if numbers is not None:
+            matrix = numbers.reshape(2 * (math.prod(self.dims),))
+            if not np.allclose(matrix, matrix.conj().T, atol=1e-4):
+                raise ParameterError(
+                    "a density matrix is Hermitian; this one differs from its conjugate transpose by "
+                    f"{np.max(np.abs(matrix - matrix.conj().T)):.2g}"
+                )
 
     @staticmethod
     def basis(

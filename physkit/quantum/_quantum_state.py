@@ -67,6 +67,11 @@ class AbstractQuantumState(AbstractComponent):
     def diagonal(self) -> Float[Array, "..."]:
         """The probability of every basis state, `[d₀ …]`."""
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether it is a state vector."""
+        return self.array.ndim == len(self.dims)
+
     # --- measures -------------------------------------------------------------------------------
 
     def probabilities(self, sites: Sites = None) -> Float[Array, "..."]:
@@ -92,21 +97,29 @@ class AbstractQuantumState(AbstractComponent):
 
     def purity(self) -> Float[Array, ""]:
         """Tr ρ²: 1 of a pure state, 1/D of the maximally mixed one."""
-        rho = self.density().array
-        return jnp.sum(rho.real**2 + rho.imag**2)
+        if self.is_pure:
+            return self.total() ** 2
+        return jnp.sum(self.array.real**2 + self.array.imag**2)
 
     def entropy(self, sites: Sites = None) -> Float[Array, ""]:
         """Von Neumann's entropy −Tr ρ ln ρ of some subsystems, in nats; of all of them if left out.
 
         Of a part of a pure state it is the entanglement entropy.
         """
-        return _entropy(self.reduced(sites).matrix())
+        kept = as_sites(sites, self.dims)
+        others = tuple(k for k in range(len(self.dims)) if k not in kept)
+        # Both parts of a pure state have the same entropy: the smaller matrix will do.
+        if self.is_pure and _size(others, self.dims) < _size(kept, self.dims):
+            kept = others
+        if not kept:
+            return jnp.zeros((), self.array.real.dtype)
+        return _entropy(self.reduced(kept).matrix())
 
     def normalized(self) -> Any:
         """The state over its total probability; zeros stay zeros."""
         # By the root for vectors, whose total is quadratic.
         total = self.total()
-        scale = jnp.sqrt(total) if self.array.ndim == len(self.dims) else total
+        scale = jnp.sqrt(total) if self.is_pure else total
         return self.with_array(scale_array(self.array, safe_divide(jnp.ones_like(scale), scale)))
 
     # --- as a component of a state ----------------------------------------------------------------
@@ -142,6 +155,10 @@ def as_sites(sites: Sites, dims: Sequence[int]) -> tuple[int, ...]:
     found = (int(sites),) if isinstance(sites, int | np.integer) else tuple(int(s) for s in sites)
     check_sites(found, dims)
     return found
+
+
+def _size(sites: Sequence[int], dims: Sequence[int]) -> int:
+    return math.prod(dims[k] for k in sites)
 
 
 def as_complex(value: ArrayLike | Sequence, dtype: DTypeLike | None = None) -> Array:

@@ -141,6 +141,11 @@ from .plasma._two_species_plasma import (
     ringing as ringing,
     two_species_plasma as two_species_plasma,
 )
+from .quantum._hydrogen_molecule import (
+    Hydrogen as Hydrogen,
+    hydrogen_molecule as hydrogen_molecule,
+)
+from .quantum._transmon_gate import TransmonGate as TransmonGate, transmon_gate as transmon_gate
 from .reaction._brusselator import brusselator as brusselator
 from .reaction._fisher_front import fisher_front as fisher_front
 from .reaction._gray_scott import gray_scott as gray_scott

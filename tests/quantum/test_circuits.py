@@ -88,6 +88,7 @@ def test_measures_of_an_entangled_state():
     ghz = q.Circuit(q.H(0), q.CNOT(0, 1), q.CNOT(1, 2))
     state = ghz(q.StateVector.basis(DIMS))
     np.testing.assert_allclose(state.entropy((0, 2)), np.log(2), atol=1e-14)
+    assert state.entropy() == 0
     np.testing.assert_allclose(state.reduced(1).matrix(), np.eye(2) / 2, atol=1e-14)
     shots = np.asarray(state.sample(1, 400))
     assert np.all(shots == shots[:, :1])
@@ -184,6 +185,11 @@ def test_single_precision_stays_single():
         (lambda: q.Kraus([[[1, 0], [0, 0.5]]], 0), pk.errors.ParameterError, "complete"),
         (lambda: q.StateVector([1.0, 1.0]), pk.errors.ParameterError, "not 1"),
         (lambda: q.StateVector([1.0, 0, 0], (2, 2)), pk.errors.ShapeError, "3 amplitudes"),
+        (
+            lambda: q.DensityMatrix(np.array([[0.5, 0.5], [0, 0.5]])),
+            pk.errors.ParameterError,
+            "Hermitian",
+        ),
         (lambda: q.PauliSum({"ZQ": 1.0}), pk.errors.ParameterError, "Pauli string"),
         (lambda: q.PauliSum({"Z0 Z1": 1.0}), pk.errors.ParameterError, "qubits="),
         (lambda: q.BitFlip(1.5, 0), pk.errors.ParameterError, "0 … 1"),
@@ -213,3 +219,32 @@ def test_mistakes_are_named(call, error, says):
 def test_gates_are_leaves_only_where_they_have_angles():
     circuit = q.Circuit(q.H(0), q.CNOT(0, 1), q.RX(0.1, 0), q.Unitary(np.eye(2), 1))
     assert len(jax.tree.leaves(eqx.filter(circuit, eqx.is_inexact_array))) == 1
+
+
+def test_memory_of_a_gradient_does_not_grow_with_depth():
+    """The circuit runs backwards: some states at a time, however many gates there are."""
+    n = 8
+
+    def temporaries(depth):
+        def energy(angles):
+            gates = [
+                [*(q.RY(layer[k], k) for k in range(n)), *(q.CZ(k, k + 1) for k in range(n - 1))]
+                for layer in angles
+            ]
+            state = q.Circuit(*gates)(q.StateVector.basis((2,) * n))
+            return state.expectation(q.PauliSum({"X0": 1.0}, n))
+
+        compiled = jax.jit(jax.grad(energy)).lower(jnp.ones((depth, n))).compile()
+        return compiled.memory_analysis().temp_size_in_bytes / (16 * 2**n)
+
+    assert temporaries(6) < temporaries(2) + 4
+
+
+def test_large_matrices_are_contracted():
+    """Beyond eight rows, on subsystems that are no neighbors."""
+    rng = np.random.default_rng(0)
+    matrix, psi = rng.normal(size=(9, 9)), rng.normal(size=(3, 2, 3))
+    state = q.StateVector.unnormalized(psi.astype(complex))
+    found = q.LocalOperator(matrix, 2, 0).apply(state.amplitudes)
+    expected = np.einsum("caed,dbe->abc", matrix.reshape(3, 3, 3, 3), psi)
+    np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -27,6 +27,7 @@ from .particles import (
     _sampling,
     _thermostats,
 )
+from .quantum import _qubits
 
 _GROUPS = (
     _liquids,
@@ -45,6 +46,7 @@ _GROUPS = (
     _reaction,
     _patterns,
     _quantum,
+    _qubits,
     _plasma,
     _cosmology,
     _taylor_green,

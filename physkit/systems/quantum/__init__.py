@@ -1,0 +1,1 @@
+"""Qubits: a molecule on four of them, a gate on a transmon."""

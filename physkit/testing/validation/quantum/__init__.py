@@ -1,0 +1,1 @@
+"""Published numbers of qubits and open systems."""
