@@ -71,7 +71,7 @@ def landau_zener() -> dict[str, Any]:
 
 def jaynes_cummings() -> dict[str, Any]:
     """An excited atom in a coherent field of 9 photons on average (40 levels, g = 1): the largest difference
-    of the inversion from Σ pₙ cos(2g√(n+1) t), and when it revives, over 2π√n̄/g."""
+    of the inversion from Σ pₙ cos(2g√(n+1) t), and when it revives, over 2π√(n̄ + 1)/g."""
     levels, mean = 40, 9.0
     n = np.arange(levels)
     weights = np.exp(-mean + n * np.log(mean) - np.cumsum(np.log(np.maximum(n, 1))))
@@ -91,7 +91,7 @@ def jaynes_cummings() -> dict[str, Any]:
     revival = t[late][np.argmax(envelope[late])]
     return {
         "difference": np.max(abs(found - exact)),
-        "revival": revival / (2 * np.pi * np.sqrt(mean)),
+        "revival": revival / (2 * np.pi * np.sqrt(mean + 1)),
     }
 
 
