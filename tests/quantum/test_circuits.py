@@ -237,7 +237,8 @@ def test_memory_of_a_gradient_does_not_grow_with_depth():
         compiled = jax.jit(jax.grad(energy)).lower(jnp.ones((depth, n))).compile()
         return compiled.memory_analysis().temp_size_in_bytes / (16 * 2**n)
 
-    assert temporaries(6) < temporaries(2) + 4
+    # Storing the states between would take one more for each of the 60 gates more.
+    assert temporaries(6) < temporaries(2) + 15
 
 
 def test_large_matrices_are_contracted():
