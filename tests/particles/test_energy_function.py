@@ -103,6 +103,16 @@ def test_a_function_is_the_force_of_the_same_energy(name):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+def test_single_precision_is_an_energy_too():
+    single = jax.tree.map(
+        lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, atoms()
+    )
+    energy = lambda x, cell, species: jnp.sum(jnp.sin(x))
+    found = jax.jit(EnergyFunction(energy).energy)(CLOCK, single)
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, np.sum(np.sin(np.asarray(single.position))), rtol=1e-5)
+
+
 def test_energies_of_particles_where_the_function_gives_them():
     state = atoms()
     cache = FORCES["edges"].init(state)

@@ -174,7 +174,9 @@ class EnergyFunction(AbstractListedForce):
         found = call_user_function(
             self.function, arguments, "the function of EnergyFunction", f"({signature})"
         )
-        if jnp.shape(found) not in ((), (n,)) or not jnp.issubdtype(jnp.result_type(found), float):
+        if jnp.shape(found) not in ((), (n,)) or not jnp.issubdtype(
+            jnp.result_type(found), jnp.floating
+        ):
             raise ParameterError(
                 f"the function of EnergyFunction must return an energy, a real number, or energies [{n}] of "
                 f"particles; it returned {describe(found)}"
