@@ -11,7 +11,14 @@ from physkit.core import ParameterError, describe, static
 from physkit.fields import Field
 from physkit.geometry import AbstractSpace, Box, Grid
 from physkit.particles import Particles
-from physkit.particles.forces import AbstractEwaldSum, DampedCoulomb, Modes, Pairwise, Tuples
+from physkit.particles.forces import (
+    AbstractEwaldSum,
+    DampedCoulomb,
+    Forces,
+    Modes,
+    Pairwise,
+    Tuples,
+)
 
 from ._kernels import PCS, AbstractKernel, QuarticSpline, QuinticSpline
 from ._mesh_tolerance import mesh_points, spline_of_wave
@@ -23,7 +30,8 @@ class ParticleMeshEwald(AbstractEwaldSum):
 
     As `Ewald`, with the sum over waves through a mesh: charges are deposited on it by B-splines, potentials
     found by Fourier transforms and interpolated back. The cost is of order n log n, and forces are minus the
-    gradient of the energy. Adds to other forces: `Pairwise(LennardJones(), 9.0) + ParticleMeshEwald(9.0)`.
+    gradient of the energy. Adds to other forces: `Pairwise(LennardJones(), 9.0) + ParticleMeshEwald(9.0)`, or
+    faster `ParticleMeshEwald(9.0, short_range=Pairwise(LennardJones(), 9.0))`.
 
     **Arguments:**
 
@@ -71,6 +79,7 @@ class ParticleMeshEwald(AbstractEwaldSum):
         tolerance: float = 1e-4,
         *,
         order: int = 5,
+        short_range: Pairwise | Forces | None = None,
         coulomb_constant: Any = 1.0,
         exclude: Any = None,
         background: bool = False,
@@ -93,7 +102,7 @@ class ParticleMeshEwald(AbstractEwaldSum):
             use_neighbor_list=use_neighbor_list,
             component=component,
         )
-        self._set(near, tolerance, exclude, background, slab)
+        self._set(near, tolerance, exclude, background, slab, short_range)
         kernels = {4: PCS, 5: QuarticSpline, 6: QuinticSpline}
         if order not in kernels:
             raise ParameterError(f"order is that of the B-splines, 4, 5 or 6; got {order}")

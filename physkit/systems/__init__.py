@@ -120,12 +120,21 @@ from .molecular._fluid_structure import (
     fit_fluid as fit_fluid,
     fluid_structure as fluid_structure,
 )
+from .molecular._go_model import beta_hairpin as beta_hairpin, go_model as go_model
 from .molecular._lennard_jones_fluid import (
     FluidState as FluidState,
     lennard_jones_box as lennard_jones_box,
     lennard_jones_equation_of_state as lennard_jones_equation_of_state,
 )
 from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
+from .molecular._polymer_melt import kremer_grest_melt as kremer_grest_melt
+from .molecular._water import (
+    WATER_MODELS as WATER_MODELS,
+    WaterModel as WaterModel,
+    finite_size_correction as finite_size_correction,
+    melt_water as melt_water,
+    water_box as water_box,
+)
 from .pattern._spinodal_decomposition import spinodal_decomposition as spinodal_decomposition
 from .plasma._plasma_waves import (
     LANDAU_DAMPING as LANDAU_DAMPING,

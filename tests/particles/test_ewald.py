@@ -2,6 +2,7 @@
 
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -154,6 +155,52 @@ def _modes(counts):
     a, b, c = counts
     ranges = (range(-a, a + 1), range(-b, b + 1), range(c + 1))
     return np.array(list(itertools.product(*ranges))).reshape(2 * a + 1, 2 * b + 1, c + 1, 3)
+
+
+def test_other_forces_share_the_pass_over_near_pairs():
+    """As the sum of both: forces, energy, virial, derivatives by tables and charges; names are kept."""
+    state = charges().replace(species=jnp.arange(40) % 2)
+    wells = pk.LennardJones([[0.2, 0.1], [0.1, 0.0]], [[0.5, 0.6], [0.6, 1.0]])
+    excluded = [[0, 1], [2, 1], [5, 30]]
+    near = pk.Pairwise(wells, 1.9, truncation="plain", tail=True)
+    switched = pk.Pairwise(pk.potentials.SoftSphere(0.1, 0.4), 1.9, truncation="switch")
+    apart = (
+        pk.Pairwise(wells, 1.9, truncation="plain", tail=True, exclude=excluded),
+        pk.Pairwise(pk.potentials.SoftSphere(0.1, 0.4), 1.9, truncation="switch", exclude=excluded),
+        Ewald(1.9, 1e-3, exclude=excluded, coulomb_constant=1.3, waves=4),
+    )
+    one = Ewald(
+        1.9,
+        1e-3,
+        short_range=near.named("wells") + switched,
+        exclude=excluded,
+        coulomb_constant=1.3,
+        waves=4,
+    )
+    assert pk.find(one, "wells").tail
+
+    def values(forces, epsilon, charge):
+        shifted = state.replace(charge=charge)
+        forces = eqx.tree_at(lambda f: pk.find(f, pk.LennardJones).epsilon, forces, epsilon)
+        energy = sum(f.energy(CLOCK, shifted) for f in forces)
+        return energy, (sum(f.force(CLOCK, shifted) for f in forces),
+                        sum(f.virial(CLOCK, shifted) for f in forces))  # fmt: skip
+
+    of_forces = jax.jit(jax.value_and_grad(values, (1, 2), has_aux=True))
+    expected = of_forces(apart, wells.epsilon, state.charge)
+    found = of_forces((one,), wells.epsilon, state.charge)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), found, expected
+    )
+    assert np.abs(found[1][0]).min() > 0.01
+    for short_range, text in (
+        (pk.Pairwise(wells, 1.8), "cutoff 1.9"),
+        (pk.Pairwise(pk.Coulomb(), 1.9, truncation="plain"), "without charges"),
+        (pk.Pairwise(wells, 1.9, exclude=[[0, 1]]), "excludes other pairs"),
+        (pk.Pairwise(wells, 1.9, exact=True), "no exact sums"),
+    ):
+        with pytest.raises(pk.errors.ParameterError, match=text):
+            Ewald(1.9, short_range=short_range, exclude=excluded)
 
 
 def test_wrong_input_is_named():

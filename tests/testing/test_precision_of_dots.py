@@ -102,6 +102,7 @@ SYSTEMS = {
     "figure_eight": {},
     "fisher_front": {"cells": 32},
     "giant_planets": {},
+    "go_model": {},
     "gray_scott": {"cells": (32, 32)},
     "hare_and_lynx": {},
     "kdv_solitons": {"cells": 32},
@@ -109,6 +110,7 @@ SYSTEMS = {
     "kepler": {},
     "kolmogorov_flow": {"resolution": 16},
     "kuramoto_sivashinsky": {"cells": 32},
+    "kremer_grest_melt": {"cells": (5, 5, 4), "beads": 5},
     "lennard_jones_box": {},
     "lennard_jones_melt": {"cells": 4},
     "lid_driven_cavity": {"cells": 8},
@@ -131,6 +133,7 @@ SYSTEMS = {
     "tunneling": {"cells": 64},
     "two_species_plasma": {"particles": 64, "cells": 16},
     "two_stream": {"count": 64, "cells": 16},
+    "water_box": {"cells": 3, "cutoff": 0.4},
     "zeldovich_pancake": {"count": 16, "cells": 16},
 }
 

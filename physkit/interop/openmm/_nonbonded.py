@@ -9,10 +9,12 @@ from jaxtyping import Array
 from physkit.core import ParameterError, PyTree
 from physkit.coupling import ParticleMeshEwald
 from physkit.particles.forces import (
+    AbstractEwaldSum,
     AbstractForce,
     BondedEnergy,
     Coulomb,
     Ewald,
+    Forces,
     LennardJones,
     Pairwise,
     ReactionField,
@@ -72,8 +74,10 @@ def nonbonded_forces(
     exclude = pairs if len(pairs) else None
     coulomb_constant = to.units.coulomb_constant
     forces = {
-        **_lennard_jones(force, LennardJones(**tables), exclude, to),
-        **_electrostatics(force, coulomb_constant, charge, exclude, to),
+        **_near_and_far(
+            _lennard_jones(force, LennardJones(**tables), exclude, to),
+            _electrostatics(force, coulomb_constant, charge, exclude, to),
+        ),
         **_exceptions(exceptions, tables, species, charge, coulomb_constant, to),
     }
     seen = {name: numbering.with_sites(f, charge, species) for name, f in forces.items()}
@@ -82,7 +86,7 @@ def nonbonded_forces(
 
 def _lennard_jones(
     force: Any, potential: LennardJones, exclude: np.ndarray | None, to: Converter
-) -> dict[str, AbstractForce]:
+) -> dict[str, Pairwise]:
     if not np.any(np.asarray(potential.epsilon) > 0):
         return {}
     method = force.getNonbondedMethod()
@@ -102,9 +106,19 @@ def _lennard_jones(
     return {"lennard_jones": Pairwise(potential, cutoff, tail=tail, exclude=exclude, **kind)}
 
 
+def _near_and_far(
+    wells: dict[str, Pairwise], electrostatics: dict[str, Pairwise | AbstractEwaldSum]
+) -> dict[str, AbstractForce]:
+    """Both, by name; an Ewald sum takes the wells along, in one pass over the pairs."""
+    coulomb = electrostatics.get("coulomb")
+    if wells and isinstance(coulomb, AbstractEwaldSum):
+        return {"coulomb": coulomb.with_short_range(Forces(tuple(wells.values()), tuple(wells)))}
+    return {**wells, **electrostatics}
+
+
 def _electrostatics(
     force: Any, constant: float, charge: np.ndarray, exclude: np.ndarray | None, to: Converter
-) -> dict[str, AbstractForce]:
+) -> dict[str, Pairwise | AbstractEwaldSum]:
     if not np.any(charge):
         return {}
     method = force.getNonbondedMethod()

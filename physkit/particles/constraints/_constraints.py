@@ -268,4 +268,5 @@ def _packed(particles: Particles) -> Float[Array, "n f"]:
 
 def _tolerance(dtype: jnp.dtype) -> float:
     """The relative error of a length at which a drift has met its constraints."""
-    return max(1e-10, 8 * float(jnp.finfo(dtype).eps))
+    # In single precision many molecules over many steps meet every rounding there is.
+    return max(1e-10, 64 * float(jnp.finfo(dtype).eps))

@@ -19,7 +19,6 @@ from physkit.core import (
     State,
     as_parameter,
     build_unchecked,
-    concrete_value,
     evaluate_now,
     is_concrete,
     matmul,
@@ -30,12 +29,14 @@ from physkit.geometry import AbstractSpace, inverse_matrix
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from .._force import Forces
 from ..bonded._sharded_tuples import ShardedTuples
 from ..bonded._special_pairs import SpecialPairs
 from ..bonded._tuples import Tuples
 from ..pairs._pair_cache import PairCache
 from ..pairs._pair_kernels import with_charge_unit
 from ..pairs._pairwise import Pairwise
+from ..pairs._potential_sum import PotentialSum
 from ..potentials import DampedCoulomb, SmearedCoulomb
 from ._energies_of_charges import AbstractForceOfCharges
 from ._lattice_energy import (
@@ -48,12 +49,11 @@ from ._lattice_energy import (
     slab_slopes,
     strain_slopes,
 )
+from ._net_charge import is_unbalanced, require_neutral
+from ._short_range import sum_of_potentials
 from ._tolerance import splitting
 
 Resolution = tuple[Any, Any, Any]  # numbers along each axis
-
-# Charges that add up to more than this part of the largest are no rounding of a force field's numbers.
-_NEUTRAL = 1e-3
 
 
 class EwaldCache(Module):
@@ -74,7 +74,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
     through a mesh. Each charge's cloud with itself and excluded pairs are subtracted, and energies of a net
     charge and of a slab are added.
 
-    - `near`: the sum over near pairs; its potential holds α and k.
+    - `near`: the sum over near pairs; its potential, or the first of several, holds α and k.
     - `excluded`: pairs that do not interact.
     - `background`, `slab`, `tolerance`, `component`: see `Ewald`.
     """
@@ -199,15 +199,17 @@ class AbstractEwaldSum(AbstractForceOfCharges):
     def energies_by_part(
         self, clock: Clock, state: State, cache: EwaldCache | None = None
     ) -> dict[str, Float[Array, ""]]:
-        """The energy by parts.
-
-        **Returns:** `"pairs"` and `"waves"`, the two sums; `"self"`, `"background"`, and, where there are any,
-        `"excluded"` and `"slab"`.
+        """**Returns:** `"pairs"`, `"waves"`, the two sums; `"self"`, `"background"`; where there are any,
+        `"excluded"`, `"slab"` and `"tail"`. `"pairs"` contains those of `short_range`.
         """
         particles = self.particles(state)
         self._check(particles)
         resolution = self._resolution(particles) if cache is None else cache.resolution
         out = {"pairs": self.near.energy(clock, state, None if cache is None else cache.pairs)}
+        if any(other.tail for other in self._others):
+            out["tail"] = sum(
+                other.tail_correction("tail_energy", particles) for other in self._others
+            )
         excluded = self._excluded_pairs()
         if excluded is not None:
             tables = None if cache is None else cache.excluded
@@ -225,6 +227,9 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         particles = self.particles(state)
         resolution = self._resolution(particles) if cache is None else cache.resolution
         total = self.near.virial(clock, state, None if cache is None else cache.pairs)
+        for other in self._others:
+            tail = other.tail_correction("tail_virial", particles) / 3
+            total = total + tail * jnp.eye(3, dtype=total.dtype)
         excluded = self._excluded_pairs()
         if excluded is not None:
             tables = None if cache is None else cache.excluded
@@ -243,6 +248,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         exclude: Numbers | None,
         background: bool,
         slab: float | None,
+        short_range: Pairwise | Forces | None,
     ) -> None:
         """What constructors do; `near` has a potential without damping, which is found here."""
         if near.cutoff is None:
@@ -260,17 +266,23 @@ class AbstractEwaldSum(AbstractForceOfCharges):
             )
         damping = as_parameter(splitting(near.cutoff, tolerance))
         potential = replace_fields(near.potential, {"damping": damping})
+        if short_range is not None:
+            potential = sum_of_potentials(potential, short_range, near)
         self.near = replace_fields(near, {"potential": potential})
         self.excluded = None if exclude is None else Tuples.of(exclude, 2, "excluded pairs")
         self.tolerance, self.background = float(tolerance), bool(background)
         self.slab, self.component = None if slab is None else float(slab), near.component
 
+    def with_short_range(self, short_range: Pairwise | Forces) -> "AbstractEwaldSum":
+        """This sum and `short_range` in one pass over near pairs; see `Ewald`."""
+        potential = sum_of_potentials(self._coulomb, short_range, self.near)
+        return replace_fields(self, {"near": replace_fields(self.near, {"potential": potential})})
+
     def _excluded_pairs(self) -> SpecialPairs | None:
         """The force of the clouds between excluded pairs, with the sign that takes it away."""
         if self.excluded is None:
             return None
-        near = self.near.potential
-        assert isinstance(near, DampedCoulomb)
+        near = self._coulomb
         values = {
             "tuples": self.excluded,
             "potential": SmearedCoulomb(near.damping, near.coulomb_constant),
@@ -279,8 +291,20 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         }
         return build_unchecked(SpecialPairs, values)
 
+    @property
+    def _coulomb(self) -> DampedCoulomb:
+        potential = self.near.potential
+        potential = potential.coulomb if isinstance(potential, PotentialSum) else potential
+        assert isinstance(potential, DampedCoulomb)
+        return potential
+
+    @property
+    def _others(self) -> tuple[Pairwise, ...]:
+        potential = self.near.potential
+        return potential.others if isinstance(potential, PotentialSum) else ()
+
     def _clouds(self, particles: Particles, resolution: Resolution) -> Clouds:
-        potential, charge_unit = with_charge_unit(self.near.potential, particles)
+        potential, charge_unit = with_charge_unit(self._coulomb, particles)
         assert isinstance(potential, DampedCoulomb)
         assert particles.charge is not None  # checked before
         charge = particles.mask_empty(particles.charge)
@@ -370,20 +394,8 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         if particles.charge is None:
             raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
         self._open_axis(particles.space)
-        charge = concrete_value(particles.charge)
-        if charge is None or particles.is_distributed or self.background:
-            return
-        total, most = float(np.sum(charge, dtype=float)), float(np.max(np.abs(charge), initial=0))
-        if abs(total) > _NEUTRAL * most:
-            raise ParameterError(
-                f"{name}: the charges add up to {total:g}, and the energy of a periodic cell with a net charge "
-                "is infinite; add counterions, or a uniform charge that neutralizes the cell: background=True"
-            )
+        if not self.background:
+            require_neutral(particles, name)
 
     def _is_unbalanced(self, particles: Particles) -> Bool[Array, ""]:
-        if self.background:
-            return jnp.array(False)
-        assert particles.charge is not None  # checked before
-        charge = particles.mask_empty(particles.charge)
-        most = particles.space.max(jnp.max(jnp.abs(charge), initial=0))
-        return jnp.abs(particles.sum(charge)) > _NEUTRAL * most
+        return jnp.array(False) if self.background else is_unbalanced(particles)

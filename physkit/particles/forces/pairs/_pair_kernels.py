@@ -13,6 +13,7 @@ from physkit.geometry import AbstractSpace
 from ..._particles import Particles
 from .._species import require_species
 from ..potentials import AbstractPairPotential
+from ._potential_sum import PotentialSum
 from ._truncation import AbstractTruncated
 from ._units_of_sums import has_wide_range, largest, power_of_two_above
 
@@ -24,6 +25,10 @@ PairContext = tuple[AbstractTruncated, AbstractSpace]  # what all pairs depend o
 
 def require_pair_properties(particles: Particles, potential: AbstractPairPotential) -> None:
     """**Errors:** `ParameterError` when the potential needs charges or species that the particles lack."""
+    if isinstance(potential, PotentialSum):
+        for part in potential.parts:
+            require_pair_properties(particles, part)
+        return
     name, num_species = type(potential).__name__, potential.species
     if potential.charged and particles.charge is None:
         raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
@@ -32,6 +37,8 @@ def require_pair_properties(particles: Particles, potential: AbstractPairPotenti
 
 def depends_on_species(potential: AbstractPairPotential) -> bool:
     """Whether it has tables by species, or a rule of its own for pairs of them."""
+    if isinstance(potential, PotentialSum):
+        return any(map(depends_on_species, potential.parts))
     has_own_rule = type(potential).between is not AbstractPairPotential.between
     return potential.species is not None or has_own_rule
 
@@ -111,10 +118,8 @@ class PairKernel:
         if "species" in arrays_i:
             potential = potential.between(arrays_i["species"], arrays_j["species"])
         is_energy = self.quantity == "energy"
-        term = potential.energy(r2) if is_energy else potential.force_over_distance(r2)
-        if "charge" in arrays_i:
-            term = term * (arrays_i["charge"] * arrays_j["charge"])
-        term = jnp.where(inside, term, 0)
+        charges = arrays_i["charge"] * arrays_j["charge"] if "charge" in arrays_i else None
+        term = jnp.where(inside, potential.term(is_energy, r2, charges), 0)
         if is_energy:
             return term
         if self.quantity == "magnitude":

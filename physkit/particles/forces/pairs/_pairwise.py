@@ -46,6 +46,7 @@ from ._pair_kernels import (
     with_charge_unit,
 )
 from ._pair_sum import exact_pair_sum, max_term, pair_sum
+from ._potential_sum import PotentialSum, TruncatedSum
 from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncate
 
 # Up to this many particles all pairs cost less than a list, rebuilds included.
@@ -228,7 +229,7 @@ class Pairwise(AbstractListedForce):
     ) -> Float[Array, ""]:
         particles = self.particles(state)
         total = particles.space.sum(jnp.sum(self.particle_energies(clock, state, cache)))
-        return total + self._tail("tail_energy", particles)
+        return total + self.tail_correction("tail_energy", particles)
 
     def virial(
         self, clock: Clock, state: State, cache: PairCache | None = None
@@ -240,7 +241,7 @@ class Pairwise(AbstractListedForce):
         # Each pair is in the sums of both its particles.
         total = {ab: particles.space.sum(jnp.sum(x)) / 2 for ab, x in sums.items()}
         rows = [[total[min(a, b), max(a, b)] for b in range(d)] for a in range(d)]
-        tail = self._tail("tail_virial", particles) / d
+        tail = self.tail_correction("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
     def heat_flux(
@@ -257,6 +258,11 @@ class Pairwise(AbstractListedForce):
     ) -> AbstractTruncated:
         """The potential, or another, truncated at the cutoff; to be called inside the traced program."""
         potential = potential or self.potential
+        if isinstance(potential, PotentialSum):
+            others = (other.truncated_potential(dtype) for other in potential.others)
+            return TruncatedSum(
+                potential.coulomb, (self.truncated_potential(dtype, potential.coulomb), *others)
+            )
         if self.cutoff is None:
             return PlainCut(potential, jnp.asarray(jnp.inf, dtype))
         start = None if self.switch_start is None else jnp.asarray(self.switch_start, dtype)
@@ -298,7 +304,8 @@ class Pairwise(AbstractListedForce):
         terms = pair_sum(kernel, arrays, context, cache.pairs, 1)
         return cache.poison_if_incomplete(terms)
 
-    def _tail(self, which: str, particles: Particles) -> Float[Array, ""]:
+    def tail_correction(self, which: str, particles: Particles) -> Float[Array, ""]:
+        """What the cutoff leaves out of the `"tail_energy"` or the `"tail_virial"`; 0 without `tail`."""
         if not self.tail:
             return jnp.zeros((), particles.position.dtype)
         n, d, species = particles.num_particles, particles.dimension, particles.species

@@ -32,6 +32,13 @@ class AbstractTruncated(Module):
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         """−U′(r)/r of the truncated U."""
 
+    def term(
+        self, is_energy: bool, r2: Float[Array, "..."], charges: Float[Array, "..."] | None
+    ) -> Float[Array, "..."]:
+        """Energy or force over distance of pairs, times the products of their charges, if there are any."""
+        value = self.energy(r2) if is_energy else self.force_over_distance(r2)
+        return value if charges is None else value * charges
+
     def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractTruncated":
         """This potential for pairs of species i and j."""
         # The offset and the slope at the cutoff are tables as well, where the potential has any.

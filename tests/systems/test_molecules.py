@@ -1,0 +1,90 @@
+"""Water, polymers and proteins, at reduced size."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Clock, StepCount, molecular
+
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_the_native_structure_has_the_energy_of_its_contacts",
+    "test_a_melt_starts_as_chains_without_overlaps",
+    "test_wrong_systems_are_named",
+    "test_correction_of_a_finite_cube",
+)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 1.0)
+
+
+def test_the_native_structure_has_the_energy_of_its_contacts():
+    sim, chain = pk.systems.go_model()
+    force = sim.integrator.force
+    terms = jax.jit(lambda s: [t.energy(CLOCK, s, t.init(s)) for t in force.terms])(chain)
+    *bonded, contacts, others = (float(x) for x in terms)
+    count = len(pk.find(force, "contacts").tuples.places)
+    assert 15 < count < 60
+    np.testing.assert_allclose(bonded, 0, atol=1e-4)
+    assert contacts == pytest.approx(-count, rel=1e-5)
+    assert 0 <= others < 0.1 * count
+    steps = np.linalg.norm(np.diff(pk.systems.beta_hairpin(), axis=0), axis=1)
+    np.testing.assert_allclose(steps, 3.8, atol=0.5)
+
+
+@pytest.mark.slow
+def test_a_hairpin_folds_when_it_is_cold_and_unfolds_when_it_is_hot():
+    sim, chain = pk.systems.go_model(temperature=2.0)
+    hot = pk.run(sim, chain, 20_000, key=0, progress=False)
+    assert np.mean(hot["contacts"][-50:]) < 0.5
+    cold, _ = pk.systems.go_model(temperature=0.35)
+    folded = pk.run(cold, hot.state, 100_000, key=1, progress=False)
+    assert np.mean(folded["contacts"][-50:]) > 0.8
+
+
+def test_a_melt_starts_as_chains_without_overlaps():
+    _, melt = pk.systems.kremer_grest_melt(10, cells=(5, 4, 6))
+    spacing = 0.85 ** (-1 / 3)
+    x = np.asarray(melt.position, float)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(x, axis=0), axis=1), spacing, rtol=1e-5)
+    assert len(np.unique(np.round(x / spacing * 2), axis=0)) == 120
+    assert 120 / float(melt.space.volume) == pytest.approx(0.85)
+
+
+@pytest.mark.slow
+def test_bonds_and_pressure_of_a_melt():
+    sim, melt = pk.systems.kremer_grest_melt(10)
+    done = pk.run(sim, melt, 4000, key=0, progress=False)
+    chains = done["chains"]
+    half = slice(20, None)
+    assert np.mean(chains["bond"][half]) == pytest.approx(0.967, abs=0.006)
+    assert np.mean(done["pressure"][half]) == pytest.approx(5.0, abs=0.4)
+
+
+@pytest.mark.slow
+def test_water_melts_and_has_its_structure():
+    """64 molecules for 10 ps: too few for the density, enough for the first neighbors."""
+    kelvin = molecular.kelvin
+    sim, water = pk.systems.water_box(4, cutoff=0.6, dt=0.002)
+    liquid = pk.systems.melt_water(sim, water, 4000, key=jax.random.key(0), progress=False)
+    done = pk.run(sim, liquid, 3000, key=1, progress=False)
+    g = done["oxygen_oxygen"]
+    assert 0.27 < g["r"][np.argmax(g["value"])] < 0.285
+    assert 2.5 < np.max(g["value"]) < 3.6
+    assert np.mean(done["kelvin"]) == pytest.approx(298, abs=25)
+    assert float(sim.integrator.temperature) == pytest.approx(298 * kelvin)
+
+
+def test_correction_of_a_finite_cube():
+    """1.866 nm, the cube of 216 molecules, with 0.73 mPa s: 0.45e-5 cm²/s."""
+    found = pk.systems.finite_size_correction(1.866, 298 * molecular.kelvin, 0.73 * 602.214)
+    assert float(found) * 1e-2 == pytest.approx(0.4547e-5, rel=2e-3)
+
+
+def test_wrong_systems_are_named():
+    with pytest.raises(pk.errors.ParameterError, match="SPC/E"):
+        pk.systems.water_box(3, model="TIP9P")
+    with pytest.raises(pk.errors.ParameterError, match="chains of 7 beads"):
+        pk.systems.kremer_grest_melt(7)
+    with pytest.raises(pk.errors.ShapeError, match="at least 5 residues"):
+        pk.systems.go_model(jnp.zeros((4, 3)))
