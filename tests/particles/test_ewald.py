@@ -183,7 +183,9 @@ def test_other_forces_share_the_pass_over_near_pairs():
         shifted = state.replace(charge=charge)
         forces = eqx.tree_at(lambda f: pk.find(f, pk.LennardJones).epsilon, forces, epsilon)
         energy = sum(f.energy(CLOCK, shifted) for f in forces)
-        return energy, (sum(f.force(CLOCK, shifted) for f in forces),
+        # Half of each pair's energy, without what is beyond the cutoff.
+        each = sum(f.particle_energies(CLOCK, shifted) for f in forces)
+        return energy, (each, sum(f.force(CLOCK, shifted) for f in forces),
                         sum(f.virial(CLOCK, shifted) for f in forces))  # fmt: skip
 
     of_forces = jax.jit(jax.value_and_grad(values, (1, 2), has_aux=True))

@@ -40,8 +40,8 @@ def kremer_grest_melt(
     whose frames should be left out. Records, every so many steps, `chains` – `bond` (mean length), `end_to_end`
     (mean square distance of the ends), `cosine` (between successive bonds) – and `pressure`.
 
-    Published at density 0.85 and temperature 1: bonds of 0.97, a pressure of about 5, ⟨R²⟩/((N − 1) b²) of 1.75 to
-    1.88 for long chains, and less for short ones.
+    Published at density 0.85 and temperature 1: bonds of 0.97, a pressure of about 5, and for long chains
+    ⟨R²⟩/((N − 1) b²) of 1.75 to 1.88, less for short ones.
 
     **Arguments:**
 

@@ -1,6 +1,7 @@
 """Whose an electrostatic energy is."""
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Cache, Clock, NoVirialError, State, put_component
@@ -29,7 +30,18 @@ class AbstractForceOfCharges(AbstractForce):
             charged = put_component(state, self.component, particles.replace(charge=charge))
             return self.energy(clock, charged, cache)
 
-        return 0.5 * charge * jax.grad(energy)(charge)
+        own = 0.5 * charge * jax.grad(energy)(charge)
+        neutral = particles.replace(charge=jnp.zeros_like(charge))
+        uncharged = put_component(state, self.component, neutral)
+        more = self.energies_without_charges(clock, uncharged, cache)
+        return own if more is None else own + more
+
+    def energies_without_charges(
+        self, clock: Clock, state: State, cache: Cache
+    ) -> Float[Array, " n"] | None:
+        """What each particle has besides, where no particle of `state` is charged; None for nothing."""
+        del clock, state, cache
+        return None
 
     def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
         """**Errors:** `NoVirialError`: it is not known."""

@@ -36,7 +36,6 @@ from ..bonded._tuples import Tuples
 from ..pairs._pair_cache import PairCache
 from ..pairs._pair_kernels import with_charge_unit
 from ..pairs._pairwise import Pairwise
-from ..pairs._potential_sum import PotentialSum
 from ..potentials import DampedCoulomb, SmearedCoulomb
 from ._energies_of_charges import AbstractForceOfCharges
 from ._lattice_energy import (
@@ -50,7 +49,7 @@ from ._lattice_energy import (
     strain_slopes,
 )
 from ._net_charge import is_unbalanced, require_neutral
-from ._short_range import sum_of_potentials
+from ._short_range import coulomb_part, other_parts, with_others
 from ._tolerance import splitting
 
 Resolution = tuple[Any, Any, Any]  # numbers along each axis
@@ -196,6 +195,12 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         parts = self.energies_by_part(clock, state, cache)
         return sum(parts.values(), jnp.zeros_like(parts["pairs"]))
 
+    def energies_without_charges(
+        self, clock: Clock, state: State, cache: EwaldCache | None
+    ) -> Float[Array, " n"] | None:
+        pairs = None if cache is None else cache.pairs
+        return self.near.particle_energies(clock, state, pairs) if self._others else None
+
     def energies_by_part(
         self, clock: Clock, state: State, cache: EwaldCache | None = None
     ) -> dict[str, Float[Array, ""]]:
@@ -266,17 +271,15 @@ class AbstractEwaldSum(AbstractForceOfCharges):
             )
         damping = as_parameter(splitting(near.cutoff, tolerance))
         potential = replace_fields(near.potential, {"damping": damping})
-        if short_range is not None:
-            potential = sum_of_potentials(potential, short_range, near)
-        self.near = replace_fields(near, {"potential": potential})
+        near = replace_fields(near, {"potential": potential})
+        self.near = near if short_range is None else with_others(near, short_range)
         self.excluded = None if exclude is None else Tuples.of(exclude, 2, "excluded pairs")
         self.tolerance, self.background = float(tolerance), bool(background)
         self.slab, self.component = None if slab is None else float(slab), near.component
 
     def with_short_range(self, short_range: Pairwise | Forces) -> "AbstractEwaldSum":
         """This sum and `short_range` in one pass over near pairs; see `Ewald`."""
-        potential = sum_of_potentials(self._coulomb, short_range, self.near)
-        return replace_fields(self, {"near": replace_fields(self.near, {"potential": potential})})
+        return replace_fields(self, {"near": with_others(self.near, short_range)})
 
     def _excluded_pairs(self) -> SpecialPairs | None:
         """The force of the clouds between excluded pairs, with the sign that takes it away."""
@@ -293,15 +296,11 @@ class AbstractEwaldSum(AbstractForceOfCharges):
 
     @property
     def _coulomb(self) -> DampedCoulomb:
-        potential = self.near.potential
-        potential = potential.coulomb if isinstance(potential, PotentialSum) else potential
-        assert isinstance(potential, DampedCoulomb)
-        return potential
+        return coulomb_part(self.near)
 
     @property
     def _others(self) -> tuple[Pairwise, ...]:
-        potential = self.near.potential
-        return potential.others if isinstance(potential, PotentialSum) else ()
+        return other_parts(self.near)
 
     def _clouds(self, particles: Particles, resolution: Resolution) -> Clouds:
         potential, charge_unit = with_charge_unit(self._coulomb, particles)

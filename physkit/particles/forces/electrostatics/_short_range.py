@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import ParameterError, describe
+from physkit.core import ParameterError, describe, replace_fields
 
 from .._force import Forces
 from ..pairs._pairwise import Pairwise
@@ -11,10 +11,8 @@ from ..pairs._potential_sum import PotentialSum
 from ..potentials import DampedCoulomb
 
 
-def sum_of_potentials(
-    coulomb: DampedCoulomb, short_range: Pairwise | Forces, near: Pairwise
-) -> PotentialSum:
-    """`coulomb` and the potentials of `short_range`.
+def with_others(near: Pairwise, short_range: Pairwise | Forces) -> Pairwise:
+    """`near` with the potentials of `short_range` beside its own.
 
     **Errors:** `ParameterError` for forces that are not between the same pairs.
     """
@@ -39,9 +37,23 @@ def sum_of_potentials(
                 "short_range excludes other pairs than the Ewald sum: leave its exclude=… out, or add the "
                 "forces, a + b"
             )
-    return PotentialSum(coulomb, tuple(others), tuple(names))
+    together = PotentialSum(coulomb_part(near), tuple(others), tuple(names))
+    return replace_fields(near, {"potential": together})
 
 
 def _pairs(exclude: Array | None) -> set[tuple[int, int]]:
     rows = [] if exclude is None else np.sort(np.asarray(exclude), axis=1).tolist()
     return {(i, j) for i, j in rows}
+
+
+def coulomb_part(near: Pairwise) -> DampedCoulomb:
+    """The potential between charges."""
+    potential = near.potential
+    potential = potential.coulomb if isinstance(potential, PotentialSum) else potential
+    assert isinstance(potential, DampedCoulomb)
+    return potential
+
+
+def other_parts(near: Pairwise) -> tuple[Pairwise, ...]:
+    """The forces that share the pass."""
+    return near.potential.others if isinstance(near.potential, PotentialSum) else ()
