@@ -34,7 +34,7 @@ class ExternalWrench(AbstractExternalForce):
     - `function`: `(t, bodies) → (force, torque)`, each `[n 3]` in space, the torque about the centers; with
       `args` `(t, bodies, args)`. Splitting methods need one that does not depend on velocities;
       `RK4(EquationsOfMotion(…))` takes any.
-    - `args`: numbers by which it is differentiable.
+    - `args`: arrays that the function depends on and that should be differentiable.
     - `component`: name of the rigid bodies; None where the state is one component.
 
     **Errors:** `ComponentError` where the component is no `RigidBodies`; `DeclarationError` for a function that
