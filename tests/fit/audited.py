@@ -42,6 +42,9 @@ SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(4),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
     "double_well": lambda: with_velocities(systems.double_well(particles=4)),
+    "go_model": systems.go_model,
+    "kremer_grest_melt": lambda: systems.kremer_grest_melt(5, cells=(5, 5, 4)),
+    "water_box": lambda: systems.water_box(3, cutoff=0.4),
     "figure_eight": systems.figure_eight,
     "kepler": systems.kepler,
     "giant_planets": systems.giant_planets,
@@ -86,7 +89,7 @@ IGNORED = ("integrator.cfl", "terms[0].bed")
 
 
 def audit(name: str, **options: Any):
-    if name == "double_well":  # with noise
+    if name in ("double_well", "go_model", "kremer_grest_melt", "water_box"):  # with noise
         options = {"key": KEY, **options}
     return gradient_audit(*SYSTEMS[name](), ignore=IGNORED, **options)
 

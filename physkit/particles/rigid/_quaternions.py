@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Key, KeyLike, as_key, safe_divide
+from physkit.core import Key, KeyLike, as_key, round_before_add, safe_divide
 
 Quaternions = Float[Array, "... 4"]
 Vectors = Float[Array, "... 3"]
@@ -20,10 +20,18 @@ def multiply(p: Quaternions, q: Quaternions) -> Quaternions:
 def rotate(q: Quaternions, v: Vectors) -> Vectors:
     """R(q) v: from body axes to axes in space."""
     w, u = q[..., :1], q[..., 1:]
-    turned = jnp.cross(u, v)
+    turned = _cross(u, v)
+    square = round_before_add(q * q)
+    norm = (square[..., :1] + square[..., 1:2]) + (square[..., 2:3] + square[..., 3:])
     # Divided by |q|², this is a rotation for every q; empty slots may hold zeros.
-    scale = safe_divide(jnp.asarray(2, q.dtype), jnp.sum(q * q, axis=-1, keepdims=True))
-    return v + scale * (w * turned + jnp.cross(u, turned))
+    scale = safe_divide(jnp.asarray(2, q.dtype), norm)
+    return v + round_before_add(scale * (round_before_add(w * turned) + _cross(u, turned)))
+
+
+def _cross(a: Vectors, b: Vectors) -> Vectors:
+    """a × b, every product rounded: a step and its inverse turn torques to the same bits."""
+    ahead, behind = (lambda x: jnp.roll(x, -1, axis=-1)), (lambda x: jnp.roll(x, 1, axis=-1))
+    return round_before_add(ahead(a) * behind(b)) - round_before_add(behind(a) * ahead(b))
 
 
 def rotate_back(q: Quaternions, v: Vectors) -> Vectors:
