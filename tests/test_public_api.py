@@ -38,7 +38,7 @@ PLUMBING = {
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete", "is_on_cpu",
         "is_exact_component", "is_tracing", "linear_call", "mark_results", "matmul", "names_of_terms",
-        "nonzero_indices", "nonzero_tangents",
+        "nonzero_indices", "nonzero_tangents", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "ratio",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",

@@ -83,8 +83,8 @@ pk.lattice.face_centered_cubic((2, 2, 2), rho=0.8) | did you mean density=
 pk.maxwell_boltzmann(atoms, temperature=1.0) | needs particles
 pk.maxwell_boltzmann("seed", atoms, temperature=1.0) | key is a whole number
 pk.maxwell_boltzmann(0, atoms, T=1.0) | did you mean temperature=
-pk.maxwell_boltzmann(0, X, temperature=1.0) | particles must be a Particles
-pk.remove_drift(X) | particles must be a Particles
+pk.maxwell_boltzmann(0, X, temperature=1.0) | (Particles or RigidBodies)
+pk.remove_drift(X) | (Particles or RigidBodies)
 pk.minimize(atoms, force) | particles are the state
 pk.minimize(lj, atoms) | Pairwise(LennardJones(…), cutoff=…)
 pk.Pairwise(cutoff=2.5) | needs potential

@@ -153,6 +153,8 @@ from .numerics._matrix_products import (
     at_full_precision as at_full_precision,
     einsum as einsum,
     matmul as matmul,
+    tensordot as tensordot,
+    vdot as vdot,
 )
 from .numerics._nonzero import (
     index_of_set_bit as index_of_set_bit,

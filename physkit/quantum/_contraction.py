@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import ShapeError, at_full_precision
+from physkit.core import ShapeError, at_full_precision, tensordot
 
 _UNROLLED = 8  # rows of a matrix up to which products are written out
 
@@ -30,7 +30,7 @@ def apply_matrix(matrix: Array | np.ndarray, x: Array, axes: Sequence[int]) -> A
     if size > _UNROLLED:
         k = len(axes)
         tensor = matrix.reshape(dims + dims)
-        product = jnp.tensordot(tensor, x, axes=(tuple(range(k, 2 * k)), tuple(axes)))
+        product = tensordot(tensor, x, axes=(tuple(range(k, 2 * k)), tuple(axes)))
         return jnp.moveaxis(product, tuple(range(k)), tuple(axes))
     # One column at a time, as a broadcast: a single loop over `x`, where a product would transpose it.
     block, places = merge_other_axes(x, axes)

@@ -27,6 +27,7 @@ from physkit.core import (
     require_nonnegative,
     scale_array,
     static,
+    vdot,
 )
 
 from ._contraction import dagger
@@ -92,7 +93,7 @@ def _probe(operator: AbstractOperator, a: Array, b: Array) -> tuple[Array, Array
     """⟨a|Ob⟩, ⟨Oa|b⟩, and their size."""
     x, y = operator.apply(a), operator.apply(b)
     size = jnp.linalg.norm(x.reshape(-1)) * jnp.linalg.norm(b.reshape(-1))
-    return jnp.vdot(a, y), jnp.vdot(x, b), size
+    return vdot(a, y), vdot(x, b), size
 
 
 class UnitaryEvolution(AbstractEvolution):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import as_key, scale_array
+from physkit.core import as_key, scale_array, vdot
 
 from ._density_matrix import DensityMatrix
 from ._quantum_state import AbstractQuantumState, Sites, as_sites
@@ -71,13 +71,13 @@ def fidelity(a: AbstractQuantumState, b: AbstractQuantumState) -> Float[Array, "
 @jax.jit
 def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
     if isinstance(a, StateVector) and isinstance(b, StateVector):
-        overlap = jnp.vdot(a.array.reshape(-1), b.array.reshape(-1))
+        overlap = vdot(a.array.reshape(-1), b.array.reshape(-1))
         return overlap.real**2 + overlap.imag**2
     if isinstance(a, DensityMatrix) and isinstance(b, StateVector):
         a, b = b, a
     if isinstance(a, StateVector):
         flat = a.array.reshape(-1)
-        return jnp.vdot(flat, b.matrix() @ flat).real
+        return vdot(flat, b.matrix() @ flat).real
     w, v = jnp.linalg.eigh(a.matrix())
     root = scale_array(v, jnp.sqrt(jnp.maximum(w, 0))) @ jnp.conj(v.T)
     inner = jnp.linalg.eigvalsh(root @ b.matrix() @ root)

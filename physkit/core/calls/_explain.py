@@ -261,6 +261,8 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     """The alternatives of a union; the hint itself if it is none."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return tuple(part for one in typing.get_args(hint) for part in _parts(one))
+    if isinstance(hint, TypeVar) and hint.__bound__ is not None:
+        return _parts(hint.__bound__)
     return (hint,)
 
 
@@ -334,6 +336,7 @@ def _wanted(hint: Any) -> str:
 
 # Examples of what an abstract class stands for; by name, since this layer knows none of them.
 _KINDS = {
+    "AbstractBodies": "Particles or RigidBodies",
     "AbstractIntegrator": "e.g. RK4(…) or VelocityVerlet(force)",
     "AbstractPairPotential": "e.g. LennardJones(); your own is a class with energy(self, r)",
     "AbstractSpace": "e.g. Box([10, 10, 10]) or Free()",

@@ -26,6 +26,16 @@ def einsum(subscripts: str, *operands: Array) -> Array:
     return jnp.einsum(subscripts, *operands, precision=jax.lax.Precision.HIGHEST)
 
 
+def tensordot(a: Array, b: Array, axes: Any) -> Array:
+    """`jnp.tensordot`, at full precision."""
+    return jnp.tensordot(a, b, axes, precision=jax.lax.Precision.HIGHEST)
+
+
+def vdot(a: Array, b: Array) -> Array:
+    """`jnp.vdot`, ⟨a|b⟩ of two vectors, at full precision."""
+    return jnp.vdot(a, b, precision=jax.lax.Precision.HIGHEST)
+
+
 def at_full_precision(function: F) -> F:
     """`function`, with full precision also for products that name none: those of users' terms and networks.
 

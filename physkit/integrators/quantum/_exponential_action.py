@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import PyTree, linear_call, safe_divide, scale_array
+from physkit.core import PyTree, linear_call, safe_divide, scale_array, tensordot, vdot
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -69,7 +69,7 @@ class _KrylovSpace:
 
     def combine(self, coefficients: Array) -> Array:
         """Σ cⱼ vⱼ."""
-        return jnp.tensordot(coefficients.astype(self.basis.dtype), self.basis, 1)
+        return tensordot(coefficients.astype(self.basis.dtype), self.basis, 1)
 
 
 def krylov_space(apply: Callable, dimension: int, operator: PyTree, x: Array) -> _KrylovSpace:
@@ -82,11 +82,11 @@ def krylov_space(apply: Callable, dimension: int, operator: PyTree, x: Array) ->
     def extend(j: Array, carried: tuple) -> tuple:
         basis, diagonal, off = carried
         w = apply(operator, basis[j])
-        diagonal = diagonal.at[j].set(jnp.vdot(basis[j], w).real)
+        diagonal = diagonal.at[j].set(vdot(basis[j], w).real)
         size = _norm(w)
         for _ in "twice":
-            overlaps = jnp.tensordot(jnp.conj(basis), w, w.ndim)
-            w = w - jnp.tensordot(overlaps, basis, 1)
+            overlaps = tensordot(jnp.conj(basis), w, w.ndim)
+            w = w - tensordot(overlaps, basis, 1)
         beta = _norm(w)
         # What is left of an invariant space is rounding: the space is closed.
         is_closed = beta <= 100 * jnp.finfo(real).eps * size

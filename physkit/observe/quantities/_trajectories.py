@@ -1,5 +1,6 @@
 """Positions and velocities of particles, as frames of a trajectory."""
 
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ class Positions(AbstractQuantity):
 
     component: str | None = static(default=None)
     unwrapped: bool = static(default=False)
+    _: KW_ONLY
     sites: bool = static(default=False)
     storage_kind: ClassVar[StorageKind] = StorageKind.POSITIONS
 
@@ -48,6 +50,7 @@ class Velocities(AbstractQuantity):
     """
 
     component: str | None = static(default=None)
+    _: KW_ONLY
     sites: bool = static(default=False)
     storage_kind: ClassVar[StorageKind] = StorageKind.VELOCITIES
 

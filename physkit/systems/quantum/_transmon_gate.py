@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, param, static
+from physkit.core import Module, einsum, param, static
 from physkit.integrators import Magnus
 from physkit.quantum import (
     DensityMatrix,
@@ -77,7 +77,7 @@ class TransmonGate(Module):
         dtype = np.result_type(real, np.complex64)
         rho = jax.vmap(final)(jnp.asarray(starts, dtype))
         targets = jnp.asarray(ends, dtype)
-        return jnp.mean(jnp.einsum("ka,kab,kb->k", jnp.conj(targets), rho, targets).real)
+        return jnp.mean(einsum("ka,kab,kb->k", jnp.conj(targets), rho, targets).real)
 
 
 @explain_system

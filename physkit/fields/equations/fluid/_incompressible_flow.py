@@ -1,6 +1,7 @@
 """Incompressible flow on a staggered grid, between sides of any kind."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 
 import jax
 import jax.numpy as jnp
@@ -77,6 +78,7 @@ class IncompressibleFlow(AbstractTendency):
 
     viscosity: Float[Array, ""] = param()
     component: str | None = static(default=None)
+    _: KW_ONLY
     reconstruction: AbstractReconstruction | None = None
     implicit: bool = static(default=True)
     solids: tuple[AbstractSolid, ...] = ()

@@ -1,5 +1,7 @@
 """What a staggered flow carries: heat, salt, dye."""
 
+from dataclasses import KW_ONLY
+
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -48,6 +50,7 @@ class ScalarTransport(AbstractTendency):
 
     diffusivity: Float[Array, ""] = param()
     component: str = static()
+    _: KW_ONLY
     flow: str = static(default="flow")
     reconstruction: AbstractReconstruction | None = None
     implicit: bool = static(default=True)

@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, data, static
+from physkit.core import ParameterError, ShapeError, data, static, tensordot
 
 from ._bias import AbstractBias
 from ._variables import AbstractCollectiveVariable
@@ -100,7 +100,7 @@ class GridBias(AbstractBias):
         total = self.values
         for axis, value in enumerate(values):
             # The first remaining axis is contracted; a second one then is the first.
-            total = jnp.tensordot(self._weights(axis, value), total, axes=1)
+            total = tensordot(self._weights(axis, value), total, axes=1)
         return total
 
     def _weights(self, axis: int, value: Float[Array, ""]) -> Float[Array, " n"]:
