@@ -30,7 +30,7 @@ sites = 5.431 * (corners + diamond).reshape(-1, 3)
 crystal = pk.Particles(sites, mass=28.0855, space=pk.Box([10.862] * 3))
 
 # --- what is learned: a run from 300 K to 3500 K, and another one for the test -------------------------
-steps, dt = (200 if quick else 6000), 2 * femtosecond
+steps, dt = (300 if quick else 6000), 2 * femtosecond
 truth = pk.ManyBody(pk.potentials.StillingerWeber())
 heating = pk.VelocityRescaling(
     pk.VelocityVerlet(truth),
