@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import as_key, scale_array, vdot
+from physkit.core import as_key, at_full_precision, scale_array, vdot
 
 from ._density_matrix import DensityMatrix
 from ._quantum_state import AbstractQuantumState, Sites, as_sites
@@ -69,6 +69,7 @@ def fidelity(a: AbstractQuantumState, b: AbstractQuantumState) -> Float[Array, "
 
 
 @jax.jit
+@at_full_precision
 def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
     if isinstance(a, StateVector) and isinstance(b, StateVector):
         overlap = vdot(a.array.reshape(-1), b.array.reshape(-1))

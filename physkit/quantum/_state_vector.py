@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import ShapeError, build_unchecked, concrete_value, data
+from physkit.core import ShapeError, build_unchecked, concrete_value, data, matmul
 
 from ._contraction import check_sites
 from ._density_matrix import DensityMatrix
@@ -95,7 +95,7 @@ class StateVector(AbstractQuantumState):
         others = [k for k in range(len(self.dims)) if k not in kept]
         dims = tuple(self.dims[k] for k in kept)
         table = jnp.transpose(self.amplitudes, (*kept, *others)).reshape(math.prod(dims), -1)
-        return _density(table @ jnp.conj(table.T), dims)
+        return _density(matmul(table, jnp.conj(table.T)), dims)
 
 
 def _density(matrix: Array, dims: tuple[int, ...]) -> DensityMatrix:

@@ -137,7 +137,7 @@ class TestForces:
         force = SiteForce(pairs, component=["water", "ions"])
         state = {"water": bodies, "ions": ions}
         got = force.force(CLOCK, state)
-        sites = force.site_particles(state)
+        sites = force.seen_state(state)
         on_sites = np.asarray(pairs.force(CLOCK, sites))
         arms = bodies.space.displacement(sites.position[:24], jnp.repeat(bodies.position, 3, 0))
         torque = np.cross(arms, on_sites[:24]).reshape(8, 3, 3).sum(1)

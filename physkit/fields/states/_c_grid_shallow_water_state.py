@@ -19,7 +19,7 @@ from physkit.geometry import (
 )
 
 from .._field import BoundaryLike, Field
-from ._field_group import AbstractFieldGroup, iterate_boundaries
+from ._field_group import AbstractFieldGroup, iterate_boundaries, require_places
 from ._point_values import PointValues, values_at_points
 
 
@@ -46,16 +46,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
         grid = self.depth.grid
         _require_plane(grid)
         places = {"depth": grid.cell, "velocity_x": grid.face("x"), "velocity_y": grid.face("y")}
-        for name, part in self.parts().items():
-            if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
-                raise ShapeError(
-                    f"{name} is on a grid of {part.grid.shape} cells, the depth on one of {grid.shape}"
-                )
-            if part.location != places[name] or part.components:
-                raise ShapeError(
-                    f"{name} is a scalar at {places[name]!r}; got components {part.components} at "
-                    f"{part.location!r}"
-                )
+        require_places(self, places, "depth")
 
     @staticmethod
     def of(

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import AbstractComponent, ComponentError, Fault, ShapeError, replace_fields
-from physkit.geometry import Grid
+from physkit.geometry import Grid, Location
 
 from .._field import BoundaryLike, Field
 from .._field_increment import FieldIncrement
@@ -69,6 +69,21 @@ class AbstractFieldGroup(AbstractComponent):
             bad = self.grid.max(values <= 0)
             bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
         return bits
+
+
+def require_places(component: AbstractFieldGroup, places: dict[str, Location], first: str) -> None:
+    """**Errors:** `ShapeError` unless the parts are scalars at `places`, on the grid of the part `first`."""
+    grid = component.parts()[first].grid
+    for name, part in component.parts().items():
+        if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
+            raise ShapeError(
+                f"{name} is on a grid of {part.grid.shape} cells, the {first} on one of {grid.shape}"
+            )
+        if part.location != places[name] or part.components:
+            raise ShapeError(
+                f"{name} is a scalar at {places[name]!r}; got components {part.components} at "
+                f"{part.location!r}"
+            )
 
 
 def require_one_grid(component: AbstractFieldGroup) -> None:

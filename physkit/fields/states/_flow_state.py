@@ -23,7 +23,7 @@ from physkit.geometry import (
 
 from .._field import BoundaryLike, Field
 from ..operators import average, staggered_curl, staggered_divergence
-from ._field_group import AbstractFieldGroup
+from ._field_group import AbstractFieldGroup, require_places
 from ._point_values import PointValues, values_at_points
 
 
@@ -54,16 +54,7 @@ class FlowState(AbstractFieldGroup):
             )
         places = {"pressure": grid.cell}
         places |= {f"velocity_{AXES[k]}": grid.face(k) for k in range(grid.dimension)}
-        for name, part in self.parts().items():
-            if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
-                raise ShapeError(
-                    f"{name} is on a grid of {part.grid.shape} cells, the pressure on one of {grid.shape}"
-                )
-            if part.location != places[name] or part.components:
-                raise ShapeError(
-                    f"{name} is a scalar at {places[name]!r}; got components {part.components} at "
-                    f"{part.location!r}"
-                )
+        require_places(self, places, "pressure")
 
     @staticmethod
     def of(

@@ -64,9 +64,8 @@ class Magnus(AbstractOneStep):
         x = quantum.array
         if x.size > _MOST:
             raise DeclarationError(
-                f"Magnus makes a matrix of the generator, here of {x.size}² numbers: take Krylov for "
-                f"vectors, RK4 "
-                "or Diffrax for density matrices"
+                f"Magnus makes a matrix of the generator, here of {x.size}² numbers: take Krylov for vectors, "
+                "RK4 or Diffrax for density matrices"
             )
         y = x.reshape(-1)
         # One matrix a time, shared by the exponentials of a step.

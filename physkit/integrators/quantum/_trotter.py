@@ -136,9 +136,8 @@ def _terms_of(operator: AbstractOperator) -> list[Any]:
         if np.allclose(matrix, matrix.conj().T):
             return [(operator, lambda t: 1.0)]
     raise DeclarationError(
-        f"{type(operator).__name__} has no exponential of its own: Trotter takes sums of PauliSum and "
-        f"of Hermitian "
-        "LocalOperator; others take Krylov or RK4"
+        f"{type(operator).__name__} has no exponential of its own: Trotter takes sums of PauliSum and of "
+        "Hermitian LocalOperator; others take Krylov or RK4"
     )
 
 

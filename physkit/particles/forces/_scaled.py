@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Cache, Clock, PyTree, State, param, replace_fields
+from physkit.core import Cache, Clock, PyTree, State, param
 
 from ._force import AbstractForce
+from ._wrapped import AbstractWrappedForce
 
 
-class AbstractScaledForce(AbstractForce):
+class AbstractScaledForce(AbstractWrappedForce):
     """Another force (`inner`, on one or several components) times `factor(clock)`."""
 
     inner: eqx.AbstractVar[AbstractForce]
@@ -22,32 +23,11 @@ class AbstractScaledForce(AbstractForce):
     def factor(self, clock: Clock) -> Float[Array, ""]:
         """The number that multiplies the force at `clock.t`."""
 
-    @property
-    def component(self) -> str | tuple[str, ...] | None:
-        return self.inner.component
-
-    @property
-    def components(self) -> tuple[str | None, ...]:
-        return self.inner.components
-
-    @property
-    def needs_halo(self) -> bool:
-        return self.inner.needs_halo
-
-    def for_shape_inference(self) -> "AbstractScaledForce":
-        return replace_fields(self, {"inner": self.inner.for_shape_inference()})
-
-    def init(self, state: State) -> Cache:
-        return self.inner.init(state)
-
-    def fit_cache(self, cache: Cache) -> Cache:
-        return self.inner.fit_cache(cache)
+    def seen_state(self, state: State) -> State:
+        return state
 
     def mark_current(self, cache: Cache, state: State) -> Cache:
         return self.inner.mark_current(cache, state)
-
-    def require_reversible(self, state: State) -> None:
-        self.inner.require_reversible(state)
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[PyTree, Cache]:
         force, cache = self.inner(clock, state, cache)
@@ -57,7 +37,7 @@ class AbstractScaledForce(AbstractForce):
         return self._scale(clock, self.inner.force(clock, state))
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        return self.factor(clock) * self.inner.energy(clock, state, cache)
+        return self.factor(clock) * super().energy(clock, state, cache)
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         return self.factor(clock) * self.inner.virial(clock, state, cache)

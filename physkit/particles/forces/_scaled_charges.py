@@ -16,14 +16,14 @@ from physkit.core import (
     get_component,
     param,
     put_component,
-    replace_fields,
 )
 
 from .._arguments import Numbers
 from ._force import AbstractForce
+from ._wrapped import AbstractWrappedForce
 
 
-class ScaledCharges(AbstractForce):
+class ScaledCharges(AbstractWrappedForce):
     """Another force, as if the charges of some particles were smaller.
 
         F(x, q'),   q'_i = λ q_i for the given particles
@@ -53,61 +53,7 @@ class ScaledCharges(AbstractForce):
         if not jnp.issubdtype(self.places.dtype, jnp.integer):
             raise ParameterError(f"places are whole numbers; got {places}")
 
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.inner.conserves_momentum
-
-    @property
-    def component(self) -> str | tuple[str, ...] | None:
-        return self.inner.component
-
-    @property
-    def components(self) -> tuple[str | None, ...]:
-        return self.inner.components
-
-    @property
-    def needs_halo(self) -> bool:
-        return self.inner.needs_halo
-
-    def for_shape_inference(self) -> "ScaledCharges":
-        return replace_fields(self, {"inner": self.inner.for_shape_inference()})
-
-    def for_start(self, state: State, least: int = 0) -> "ScaledCharges":
-        return replace_fields(self, {"inner": self.inner.for_start(self._scaled(state), least)})
-
-    def check_state(self, state: State) -> None:
-        self.inner.check_state(self._scaled(state))
-
-    def init(self, state: State) -> Cache:
-        return self.inner.init(self._scaled(state))
-
-    def fit_cache(self, cache: Cache) -> Cache:
-        return self.inner.fit_cache(cache)
-
-    def require_reversible(self, state: State) -> None:
-        self.inner.require_reversible(state)
-
-    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[PyTree, Cache]:
-        return self.inner(clock, self._scaled(state), cache)
-
-    def force(self, clock: Clock, state: State) -> PyTree:
-        return self.inner.force(clock, self._scaled(state))
-
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        return self.inner.energy(clock, self._scaled(state), cache)
-
-    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
-        return self.inner.virial(clock, self._scaled(state), cache)
-
-    def particle_energies(
-        self, clock: Clock, state: State, cache: Cache = None
-    ) -> Float[Array, " n"]:
-        return self.inner.particle_energies(clock, self._scaled(state), cache)
-
-    def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
-        return self.inner.heat_flux(clock, self._scaled(state), cache)
-
-    def _scaled(self, state: State) -> State:
+    def seen_state(self, state: State) -> State:
         particles = get_component(state, self.inner.components[0])
         particles.require_single_device("ScaledCharges")
         if particles.charge is None:
@@ -125,3 +71,20 @@ class ScaledCharges(AbstractForce):
         charge = particles.charge * jnp.where(is_scaled, self.coupling, 1)
         moved = particles.replace(charge=charge)
         return put_component(state, self.inner.components[0], moved)
+
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[PyTree, Cache]:
+        return self.inner(clock, self.seen_state(state), cache)
+
+    def force(self, clock: Clock, state: State) -> PyTree:
+        return self.inner.force(clock, self.seen_state(state))
+
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
+        return self.inner.virial(clock, self.seen_state(state), cache)
+
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        return self.inner.particle_energies(clock, self.seen_state(state), cache)
+
+    def heat_flux(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, " d"]:
+        return self.inner.heat_flux(clock, self.seen_state(state), cache)

@@ -14,7 +14,6 @@ from physkit.core import (
     State,
     describe,
     get_component,
-    replace_fields,
     static,
 )
 
@@ -23,6 +22,7 @@ from .._particles import Particles
 from ..rigid._rigid_bodies import RigidBodies
 from ..rigid._site_particles import site_arms
 from ._force import AbstractForce, acts_from_outside
+from ._wrapped import AbstractWrappedForce
 
 Names = tuple[str | None, ...]
 
@@ -33,7 +33,7 @@ def _as_names(component: str | Iterable[str] | None) -> Names:
     return tuple(component)
 
 
-class SiteForce(AbstractForce):
+class SiteForce(AbstractWrappedForce):
     """A force on particles that acts on the sites of rigid bodies: the wrench that it has on each body.
 
         F = Σ F_s,   τ = Σ (x_s − x) × F_s
@@ -80,15 +80,7 @@ class SiteForce(AbstractForce):
     def components(self) -> Names:
         return self.names
 
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.inner.conserves_momentum
-
-    @property
-    def needs_halo(self) -> bool:
-        return self.inner.needs_halo
-
-    def site_particles(self, state: State) -> Particles:
+    def seen_state(self, state: State) -> Particles:
         """What `inner` sees: the sites of all bodies, and the particles among the components."""
         sites = [self._part(state, name).site_particles() for name in self.names]
         return concatenate_particles(sites, [str(name) for name in self.names])
@@ -104,41 +96,19 @@ class SiteForce(AbstractForce):
 
     # --- the inner force, of the sites -------------------------------------------------------------
 
-    def init(self, state: State) -> Cache:
-        return self.inner.init(self.site_particles(state))
-
-    def for_start(self, state: State, least: int = 0) -> "SiteForce":
-        inner = self.inner.for_start(self.site_particles(state), least)
-        return replace_fields(self, {"inner": inner})
-
-    def for_shape_inference(self) -> "SiteForce":
-        return replace_fields(self, {"inner": self.inner.for_shape_inference()})
-
-    def fit_cache(self, cache: Cache) -> Cache:
-        return self.inner.fit_cache(cache)
-
-    def check_state(self, state: State) -> None:
-        self.inner.check_state(self.site_particles(state))
-
-    def require_reversible(self, state: State) -> None:
-        self.inner.require_reversible(self.site_particles(state))
-
     def __call__(
         self, clock: Clock, state: State, cache: Cache
     ) -> tuple[Float[Array, "..."] | dict[str | None, Array], Cache]:
-        force, cache = self.inner(clock, self.site_particles(state), cache)
+        force, cache = self.inner(clock, self.seen_state(state), cache)
         forces = self._by_component(state, force)
         return forces.get(None, forces), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "..."] | dict[str | None, Array]:
         return self(clock, state, self.init(state))[0]
 
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        return self.inner.energy(clock, self.site_particles(state), cache)
-
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "3 3"]:
         """Σ x ⊗ F of the centers: that of the sites without what turns and holds the bodies."""
-        sites = self.site_particles(state)
+        sites = self.seen_state(state)
         total = self.inner.virial(clock, sites, cache)
         if acts_from_outside(self.inner):
             return total

@@ -25,12 +25,13 @@ from .._arguments import Numbers, as_integers
 from .._concatenate import concatenate_particles
 from .._particles import Particles
 from ._force import AbstractForce
+from ._wrapped import AbstractWrappedForce
 from .bonded._tuples import Tuples
 
 Vectors = Float[Array, "k s d"]
 
 
-class VirtualSites(AbstractForce):
+class VirtualSites(AbstractWrappedForce):
     """A force that also acts on points which follow their parents: the charge of TIP4P, lone pairs.
 
         x_s = x₁ + Σ w_k (x_k − x₁) + c (x₂ − x₁) × (x₃ − x₁),   F_k += (∂x_s/∂x_k)ᵀ F_s
@@ -108,14 +109,6 @@ class VirtualSites(AbstractForce):
         self.species = None if numbers is None else as_integers(numbers, count, "species of sites")
 
     @property
-    def component(self) -> str | None:
-        return self.inner.components[0]
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.inner.conserves_momentum
-
-    @property
     def needs_halo(self) -> bool:
         return True
 
@@ -126,39 +119,18 @@ class VirtualSites(AbstractForce):
 
     # --- the inner force, of particles and sites ---------------------------------------------------
 
-    def init(self, state: State) -> Cache:
-        return self.inner.init(self._extend(state))
-
-    def for_start(self, state: State, least: int = 0) -> "VirtualSites":
-        return replace_fields(self, {"inner": self.inner.for_start(self._extend(state), least)})
-
-    def for_shape_inference(self) -> "VirtualSites":
-        return replace_fields(self, {"inner": self.inner.for_shape_inference()})
-
-    def fit_cache(self, cache: Cache) -> Cache:
-        return self.inner.fit_cache(cache)
-
-    def check_state(self, state: State) -> None:
-        self.inner.check_state(self._extend(state))
-
-    def require_reversible(self, state: State) -> None:
-        self.inner.require_reversible(self._extend(state))
-
     def __call__(
         self, clock: Clock, state: State, cache: Cache
     ) -> tuple[Float[Array, "n d"], Cache]:
-        force, cache = self.inner(clock, self._extend(state), cache)
+        force, cache = self.inner(clock, self.seen_state(state), cache)
         particles = self.particles(state)
         return self._spread(particles, force), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         return self(clock, state, self.init(state))[0]
 
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        return self.inner.energy(clock, self._extend(state), cache)
-
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
-        extended = self._extend(state)
+        extended = self.seen_state(state)
         total = self.inner.virial(clock, extended, cache)
         if self.out_of_plane is None:
             return total  # sites follow a strain like particles
@@ -199,7 +171,7 @@ class VirtualSites(AbstractForce):
         height = jnp.broadcast_to(self.out_of_plane, offset.shape[:1])
         return offset + height[:, None] * jnp.cross(vectors[0], vectors[1])
 
-    def _extend(self, state: State) -> State:
+    def seen_state(self, state: State) -> State:
         """`state` with the sites as more particles of the component."""
         particles = self.particles(state)
         particles.require_single_device("VirtualSites")
