@@ -149,6 +149,12 @@ SYNONYMS: dict[str, str] = {
     "AdvectionDiffusion": "pk.RK4(pk.equations.Advection(velocity), pk.equations.Diffusion(diffusivity))",
     "WaveEquation": "pk.equations.Wave(…)", "KdV": "pk.equations.KortewegDeVries(…)",
     "KS": "pk.equations.KuramotoSivashinsky(…)",
+    "LES": "pk.equations.Smagorinsky(…), or pk.equations.Closure with a model of your own",
+    "PhaseField": "pk.equations.CahnHilliard(…) or pk.equations.AllenCahn(…)",
+    "ModelA": "pk.equations.AllenCahn(…)", "ModelB": "pk.equations.CahnHilliard(…)",
+    "CGLE": "pk.equations.ComplexGinzburgLandau(…)", "PFC": "pk.equations.PhaseFieldCrystal(…)",
+    "PorousMedium": "pk.equations.NonlinearDiffusion(pk.equations.PowerLaw(…))",
+    "KPZ": 'pk.equations.KuramotoSivashinsky(…, form="height") beside pk.equations.WhiteNoise(…)',
     "ReactionDiffusion": "pk.equations.GrayScott(…), or pk.equations.Diffusion beside a pk.Function",
     "Schrodinger": "pk.equations.Schroedinger(…)", "GrossPitaevskii": _NLS, "NLS": _NLS,
     "EulerEquations": "pk.equations.CompressibleEuler(gamma)",
@@ -210,7 +216,6 @@ SYNONYMS: dict[str, str] = {
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
 _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
-_TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
 
 # A name elsewhere → what is not there, and what comes closest.
@@ -224,8 +229,7 @@ ABSENT: dict[str, str] = {
     "Yee": _MAXWELL_EQUATIONS,
     "MHD": "magnetohydrodynamics: pk.equations.CompressibleEuler is gas without a magnetic field",
     "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
-    "PML": "absorbing layers: pk.boundaries.Outflow() lets waves out, roughly",
-    "LES": _TURBULENCE,
+    "PML": "absorbing layers: pk.equations.Sponge(…) damps what comes near a side",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,
     "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",

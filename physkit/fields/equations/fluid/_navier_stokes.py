@@ -45,8 +45,7 @@ class NavierStokes(AbstractEquation):
       little where the flow is nearly resolved, but to no end where it is not.
 
     **Errors:** `ShapeError` unless the field is a vector field on two or three axes;
-    `ParameterError` on a box with walls, between which there is no incompressible flow yet, and for another
-    truncation.
+    `ParameterError` on a box with walls, between which `IncompressibleFlow` moves, and for another truncation.
 
     **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
     k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
