@@ -6,6 +6,7 @@ from . import coupling as coupling
 from . import ensemble as ensemble
 from . import fields as fields
 from . import geometry as geometry
+from . import inference as inference
 from . import integrators as integrators
 from . import interop as interop
 from . import observe as observe
@@ -35,6 +36,7 @@ from ._stubs import (
     observers as observers,
     operators as operators,
     potentials as potentials,
+    priors as priors,
     quantities as quantities,
     reconstructions as reconstructions,
     reductions as reductions,

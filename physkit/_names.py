@@ -243,6 +243,14 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             ),
         },
     ),
+    "priors": (
+        "What is known of a parameter before the data.",
+        {
+            "inference": (
+                "AbstractPrior", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform",
+            ),
+        },
+    ),
     "quantities": (
         "Numbers of one snapshot, for `Every`, `Average` and guards.",
         {
@@ -335,7 +343,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 
 # Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
 SHOWN_LAYERS = (
-    "integrators", "interop", "parallel", "particles", "plot", "quantum", "systems", "testing",
+    "inference", "integrators", "interop", "parallel", "particles", "plot", "quantum", "systems", "testing",
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

@@ -26,6 +26,7 @@ LAYERS = (
     "simulate",
     "fit",
     "ensemble",
+    "inference",
     "systems",
     "interop",
     "plot",

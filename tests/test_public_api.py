@@ -80,7 +80,8 @@ PLUMBING = {
     },
     "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
-        "GradientGrowth", "History", "ReweightedAverage", "Selection", "Where", "select",
+        "Coordinates", "GradientGrowth", "History", "ObjectiveInputs", "Problem", "ReweightedAverage",
+        "Selection", "Where", "make_coordinates", "make_problem", "select",
     },
     "ensemble": {
         "AbstractReduction", "BatchMemory", "BootstrapEstimate", "Design", "EnsembleStatistics",

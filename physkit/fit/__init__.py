@@ -24,6 +24,10 @@ from .solve._bounds import (
     Simplex as Simplex,
     Unbounded as Unbounded,
 )
+from .solve._coordinates import (
+    Coordinates as Coordinates,
+    make_coordinates as make_coordinates,
+)
 from .solve._fit import fit as fit
 from .solve._fit_result import Attempt as Attempt, Fit as Fit, History as History
 from .solve._methods import (
@@ -32,6 +36,11 @@ from .solve._methods import (
     GaussNewton as GaussNewton,
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
+)
+from .solve._problem import (
+    ObjectiveInputs as ObjectiveInputs,
+    Problem as Problem,
+    make_problem as make_problem,
 )
 from .uncertainty._fisher_spectrum import FisherSpectrum as FisherSpectrum
 from .uncertainty._standard_errors import (

@@ -117,12 +117,15 @@ def select(where: Any, model: PyTree, *, smooth: bool = True) -> Selection:
       dict of these; or a dict of names, each with such a function. A whole part of the model (a
       network, a field) stands for all floating numbers in it. `find` finds parts by class or by name.
       Names come from the dicts' keys, else from where a leaf is in the model:
-      `integrator.force.terms[0].potential.epsilon`.
+      `integrator.force.terms[0].potential.epsilon`. A `Selection` of a model of the same structure is
+      returned as it is.
     - `smooth`: only floating numbers, which have derivatives; False lets integers be pointed at, too.
 
     **Errors:** `SelectionError` when nothing is selected, an integer or a static field is, something
     that is not a leaf of the model, or a number twice; it lists what there is.
     """
+    if isinstance(where, Selection):
+        return where  # made before, for a model of this structure
     reader = _WhereReader(model, smooth)
     selected = reader.read(where)
     if not selected:

@@ -3,6 +3,7 @@
 from physkit.core import explain_missing_name as _explain_missing_name
 
 from ._animate import animate as animate
+from ._corner import corner as corner
 from ._correlation_functions import (
     correlation as correlation,
     mean_square_displacement as mean_square_displacement,

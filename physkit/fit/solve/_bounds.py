@@ -35,6 +35,16 @@ class AbstractBounds(Module):
         del value
         return ""
 
+    def log_volume(self, u: Float[Array, "*u"]) -> Float[Array, ""]:
+        """ln |det ∂value/∂u|, by which densities of values become densities of u.
+
+        By differentiation, which needs as many coordinates as values; shipped bounds have formulas.
+        """
+        slopes = jax.jacfwd(lambda flat: self.value(flat.reshape(u.shape)).reshape(-1))(
+            u.reshape(-1)
+        )
+        return jnp.linalg.slogdet(slopes)[1]
+
 
 class Unbounded(AbstractBounds):
     """Any real number.
@@ -63,6 +73,9 @@ class Unbounded(AbstractBounds):
         typical = jnp.sqrt(jnp.mean(value * value))
         return jnp.where(size > 0, size, jnp.where(typical > 0, typical, 1))
 
+    def log_volume(self, u: Float[Array, "*u"]) -> Float[Array, ""]:
+        return jnp.zeros((), u.dtype)
+
     def why_invalid(self, value: np.ndarray) -> str:
         scale = concrete_value(self.scale)
         if scale is not None and not np.all(scale > 0):
@@ -87,6 +100,9 @@ class PositiveBound(AbstractBounds):
 
     def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value)
+
+    def log_volume(self, u: Float[Array, "*u"]) -> Float[Array, ""]:
+        return jnp.sum(u)
 
     def why_invalid(self, value: np.ndarray) -> str:
         return "" if np.all((value > 0) & np.isfinite(value)) else "must start above 0"
@@ -128,6 +144,11 @@ class Interval(AbstractBounds):
     def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value)
 
+    def log_volume(self, u: Float[Array, "*u"]) -> Float[Array, ""]:
+        low, high = self._ends(u)
+        # Of the logistic function s: s' = s (1 − s), each factor without cancellation.
+        return jnp.sum(jnp.log(high - low) + jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u))
+
     def why_invalid(self, value: np.ndarray) -> str:
         inside = (value > np.asarray(self.low)) & (value < np.asarray(self.high))
         return "" if np.all(inside) else f"must start between {self.low} and {self.high}"
@@ -164,6 +185,11 @@ class Simplex(AbstractBounds):
 
     def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value[..., :-1])
+
+    def log_volume(self, u: Float[Array, "*u"]) -> Float[Array, ""]:
+        # The volume of the first n − 1 fractions: the product of all n.
+        last = jnp.zeros((*u.shape[:-1], 1), u.dtype)
+        return jnp.sum(jax.nn.log_softmax(jnp.concatenate([u, last], axis=-1), axis=-1))
 
     def why_invalid(self, value: np.ndarray) -> str:
         if value.ndim == 0 or value.shape[-1] < 2:

@@ -51,6 +51,14 @@ class Coordinates(Module):
             )
         }
 
+    def log_volume(self, z: Float[Array, " p"]) -> Float[Array, ""]:
+        """ln |det ∂values/∂z|, by which densities of the parameters become densities of z."""
+        u = self.center + self.scale * z
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)])
+        pairs = zip(self.bounds, self.shapes, ends[:-1], ends[1:], strict=True)
+        parts = [bound.log_volume(u[a:b].reshape(shape)) for bound, shape, a, b in pairs]
+        return jnp.sum(jnp.log(jnp.abs(self.scale))) + sum(parts, jnp.zeros((), u.dtype))
+
     def vector(self, values: Mapping[str, Array]) -> Float[Array, " p"]:
         """z of parameters given by name; the inverse of `values`."""
         u = _concatenate(

@@ -117,8 +117,12 @@ def make_problem(
     model: PyTree,
     data: PyTree,
     jac: str | None,
+    *,
+    has_priors: bool = False,
 ) -> tuple[Problem, ObjectiveInputs]:
     """The problem, and its inputs at the start.
+
+    `has_priors`: data need not determine the parameters alone, so that these may be more.
 
     **Errors:** `ObjectiveError` for an objective that returns neither a number nor arrays of them.
     """
@@ -139,7 +143,7 @@ def make_problem(
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
     # Forward mode costs a run for each parameter, reverse mode one for each residual, and memory.
     mode = jac or ("forward" if z.size <= count else "reverse")
-    if kind == "residuals" and z.size > count:
+    if kind == "residuals" and z.size > count and not has_priors:
         raise ObjectiveError(
             f"more parameters than data: {z.size} numbers to fit from {count} residuals. Fit fewer, or "
             "add residuals for what is known beforehand, (value − expected) / uncertainty"

@@ -1,0 +1,26 @@
+"""Corner plots show the draws, their medians and what is known otherwise."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import physkit as pk
+
+
+def test_a_corner_plot_shows_numbers_and_pairs():
+    rng = np.random.default_rng(0)
+    table = rng.multivariate_normal([0, 1, 2], np.diag([1, 2, 3]) + 0.5, 3000)
+    panels = pk.plot.corner(table, labels=["a", "b / m", "c"], truth=[0, 1, 2])
+    assert panels.shape == (3, 3)
+    assert panels[0, 1] is None
+    assert panels[2, 1].get_xlabel() == "b / m"
+    assert panels[2, 0].get_ylabel() == "c"
+    median = panels[1, 1].lines[0].get_xdata()[0]
+    assert median == np.median(table[:, 1])
+    assert len(panels[1, 0].collections) == 1  # contours
+    plt.close("all")
+    for wrong in (table[:, :1], table[None]):
+        with pytest.raises(pk.errors.ShapeError, match="two or more"):
+            pk.plot.corner(wrong)
+    with pytest.raises(pk.errors.ShapeError, match="labels"):
+        pk.plot.corner(table, labels=["a"])
