@@ -58,6 +58,24 @@ def test_values_and_errors_do_not_depend_on_method_or_bounds(method, bounds):
     assert abs(found.correlations[0, 1]) < 1
 
 
+def test_numbers_errors_and_labels_go_together_in_any_order():
+    ordered = {"size": lambda m: m["size"], "rate": lambda m: m["rate"]}  # "rate" sorts first
+    near = {"size": jnp.asarray(2.5), "rate": jnp.asarray(1.2)}
+    found = fit_decay(model=near, where=ordered, starts={"size": [2.0, 2.9], "rate": [1.0, 1.4]})
+    assert found.labels == ("size", "rate")
+    assert (
+        list(found.values) == list(found.start) == list(found.standard_errors) == ["size", "rate"]
+    )
+    size, rate = linear_errors(found.values)
+    np.testing.assert_allclose(found.error("size"), size, rtol=1e-5)
+    np.testing.assert_allclose(found.error("rate"), rate, rtol=1e-5)
+    rows = [line.split() for line in str(found).splitlines()[2:4]]
+    assert [row[0] for row in rows] == ["size", "rate"]
+    assert [float(row[1]) for row in rows] == pytest.approx([3.0275, 1.5194], rel=1e-3)
+    for attempt in found.attempts:
+        assert list(attempt.values) == list(attempt.start) == ["size", "rate"]
+
+
 def test_fits_in_single_precision():
     start = {"size": jnp.asarray(1.0, jnp.float32), "rate": jnp.asarray(0.5, jnp.float32)}
     found = fit_decay(model=start).check()

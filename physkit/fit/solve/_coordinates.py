@@ -133,18 +133,32 @@ def _center_and_scale(
     return center.astype(dtype), scale.astype(dtype)
 
 
-@eqx.filter_jit
 def values_at(coordinates: Coordinates, z: Float[Array, " p"]) -> dict[str, Array]:
     """`coordinates.values(z)` by one program, the same for all coordinates of a fit."""
-    return coordinates.values(z)
+    return _by_name(coordinates, _values(coordinates, z))
 
 
-@eqx.filter_jit
 def values_and_slopes(
     coordinates: Coordinates, z: Float[Array, " p"]
 ) -> tuple[dict[str, Array], Float[Array, "v p"]]:
     """The parameters at z, and the derivatives of all of them, one after the other, by z."""
-    return coordinates.values(z), jax.jacfwd(coordinates.flat_values)(z)
+    values, slopes = _values_and_slopes(coordinates, z)
+    return _by_name(coordinates, values), slopes
+
+
+# A dict that comes out of a program is sorted by its keys; labels and slopes follow the selection.
+@eqx.filter_jit
+def _values(coordinates: Coordinates, z: Array) -> tuple[Array, ...]:
+    return tuple(coordinates.values(z).values())
+
+
+@eqx.filter_jit
+def _values_and_slopes(coordinates: Coordinates, z: Array) -> tuple[tuple[Array, ...], Array]:
+    return _values(coordinates, z), jax.jacfwd(coordinates.flat_values)(z)
+
+
+def _by_name(coordinates: Coordinates, values: tuple[Array, ...]) -> dict[str, Array]:
+    return dict(zip(coordinates.names, values, strict=True))
 
 
 @eqx.filter_jit
