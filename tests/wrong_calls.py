@@ -182,6 +182,7 @@ pk.init(atoms, sim) | the simulation comes first
 jax.grad(lambda x: pk.run(decay, x, 10).state)(1.0) | use pk.simulate
 jax.jit(lambda n: pk.simulate(decay, 1.0, n).state)(10) | static_argnums
 pk.Field(grid, jnp.zeros(16)) | grid must be a Grid
+pk.Field(lambda x: x, grid) | Field.from_function
 pk.Field(jnp.zeros(15), grid) | the last axes of data
 pk.Field(jnp.zeros(16), grid, bc=None) | did you mean boundary=
 pk.Field(jnp.zeros(16), grid, location="center") | location must be

@@ -12,6 +12,7 @@ from physkit.core import (
     AbstractExactComponent,
     Fault,
     NotReversible,
+    ParameterError,
     PyTree,
     ScaledFixedPoint,
     ShapeError,
@@ -94,6 +95,10 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         vector: bool = False,
     ):
         location = grid.cell if location is None else location
+        if callable(data):
+            raise ParameterError(
+                "data is an array; a function of the coordinates goes to Field.from_function(grid, function)"
+            )
         note_precision(data)
         array, points = as_parameter(data), grid.local_shape_at(location)
         if array.ndim == 0:

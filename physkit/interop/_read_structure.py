@@ -52,7 +52,7 @@ def read_structure(
     if not path.is_file():
         raise ParameterError(f"{path}: there is no such file")
     try:
-        kind = format or filetype(path)
+        kind = format or filetype(str(path))  # it takes other paths for open files
         if kind == "lammps-data" and "Z_of_type" not in arguments:
             if species_names is not None:
                 numbers = [atomic_numbers.get(name, 0) for name in species_names]

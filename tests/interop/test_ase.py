@@ -151,6 +151,10 @@ def test_structures_are_read(format, tmp_path):
     atoms.wrap()
     path = tmp_path / "structure"
     write(path, atoms, format=format)
+    if format == "extxyz":  # without a format, the file itself says what it is
+        named = path.rename(tmp_path / "structure.extxyz")
+        assert interop.read_structure(named).species_names == ("Ar",)
+        path = named
     if format == "lammps-data":
         with pytest.raises(ParameterError, match="no section Masses"):
             interop.read_structure(path, format=format)
