@@ -258,11 +258,12 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "AbstractQuantity", "AngularMomentum", "AngularVelocities", "BoxVectors", "CenterOfMass",
                 "ConservedEnergy", "Dissipation", "Enstrophy", "EntanglementEntropy", "Expectation",
                 "Expression", "Fidelity", "FieldEnergy", "FieldValues", "FlowEnergy", "FreeEnergy", "HeatFlux",
-                "Integral", "KineticEnergy", "MeshDensity", "MeshPotential", "ModeAmplitude", "Momentum",
+                "Integral", "KineticEnergy", "Magnetization", "MeshDensity", "MeshPotential",
+                "ModeAmplitude", "Momentum",
                 "NusseltNumber", "Orientations", "ParticleEnergies", "ParticleForces", "Positions",
                 "PotentialEnergy",
-                "Pressure", "Probabilities", "Purity", "RootMeanSquare", "SolidForce",
-                "StressTensor", "Temperature",
+                "Pressure", "Probabilities", "Purity", "RootMeanSquare", "SolidForce", "SpinEnergy",
+                "SpinValues", "StressTensor", "Temperature",
                 "TotalEnergy",
                 "Velocities",
             ),
@@ -316,8 +317,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "fields": ("PowerSpectrum", "power_spectrum"),
             "observe": (
-                "Estimate", "block_average", "diffusion_coefficient", "green_kubo",
-                "shell_average", "wavevectors_within",
+                "Estimate", "Jackknife", "SpinAverages", "block_average", "diffusion_coefficient", "green_kubo",
+                "jackknife", "shell_average", "spin_averages", "wavevectors_within",
             ),
             "storage": ("Series",),
             "ensemble": ("bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate"),
@@ -343,7 +344,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 
 # Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
 SHOWN_LAYERS = (
-    "inference", "integrators", "interop", "parallel", "particles", "plot", "quantum", "systems", "testing",
+    "inference", "integrators", "interop", "parallel", "particles", "plot", "quantum", "spins",
+    "systems", "testing",
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

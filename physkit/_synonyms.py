@@ -210,6 +210,8 @@ SYNONYMS: dict[str, str] = {
     "Lindblad": "pk.quantum.Lindblad", "mesolve": "pk.quantum.Lindblad",
     "sesolve": "pk.quantum.UnitaryEvolution", "mcsolve": "pk.integrators.QuantumJumps",
     "QuantumCircuit": "pk.quantum.Circuit", "SparsePauliOp": "pk.quantum.PauliSum",
+    "Ising": "pk.systems.ising_model(temperature)", "Potts": "pk.systems.potts_model(q)",
+    "Wolff": "pk.integrators.SwendsenWang", "Glauber": "pk.integrators.SpinHeatBath",
     "Qobj": "pk.quantum.LocalOperator(matrix, 0)",
 }  # fmt: skip
 

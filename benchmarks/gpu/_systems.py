@@ -41,7 +41,9 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(cells=20),
     "lid_driven_cavity": lambda: systems.lid_driven_cavity(cells=256),
     "liquid_argon": lambda: systems.liquid_argon(cells=20),
+    "ising_model": lambda: systems.ising_model(2.269, cells=(1024, 1024)),
     "lorenz": systems.lorenz,
+    "potts_model": lambda: systems.potts_model(3, cells=(1024, 1024)),
     "particle_mesh_universe": lambda: systems.particle_mesh_universe(cells=64),
     "particle_laden_taylor_green": lambda: systems.particle_laden_taylor_green(
         count=100_000, cells=128

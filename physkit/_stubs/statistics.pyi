@@ -6,10 +6,14 @@ from physkit.fields import (
 )
 from physkit.observe import (
     Estimate as Estimate,
+    Jackknife as Jackknife,
+    SpinAverages as SpinAverages,
     block_average as block_average,
     diffusion_coefficient as diffusion_coefficient,
     green_kubo as green_kubo,
+    jackknife as jackknife,
     shell_average as shell_average,
+    spin_averages as spin_averages,
     wavevectors_within as wavevectors_within,
 )
 from physkit.storage import (

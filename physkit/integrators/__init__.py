@@ -2,8 +2,9 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol); `baths` (heat baths and barostats around an integrator), `sampling`
-(biases that grow, replicas that swap, minima).
+(equations with a symbol); `baths` (heat baths and barostats around an integrator),
+`monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas
+that swap, minima).
 """
 
 from ._composition_checks import (
@@ -23,6 +24,12 @@ from .baths._cell_rescaling import StochasticCellRescaling as StochasticCellResc
 from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlein
 from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
+from .monte_carlo._spin_updates import (
+    AbstractSpinUpdate as AbstractSpinUpdate,
+    SpinHeatBath as SpinHeatBath,
+    SpinMetropolis as SpinMetropolis,
+)
+from .monte_carlo._swendsen_wang import SwendsenWang as SwendsenWang
 from .particle._boris import Boris as Boris
 from .particle._brownian import Brownian as Brownian
 from .particle._equations_of_motion import EquationsOfMotion as EquationsOfMotion

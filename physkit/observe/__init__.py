@@ -73,6 +73,11 @@ from .quantities._sampling import (
     LowestPositions as LowestPositions,
     MetadynamicsFreeEnergy as MetadynamicsFreeEnergy,
 )
+from .quantities._spin_quantities import (
+    Magnetization as Magnetization,
+    SpinEnergy as SpinEnergy,
+    SpinValues as SpinValues,
+)
 from .quantities._trajectories import (
     AngularVelocities as AngularVelocities,
     BoxVectors as BoxVectors,
@@ -91,7 +96,12 @@ from .statistics._correlation import (
     VelocityAutocorrelation as VelocityAutocorrelation,
 )
 from .statistics._first_passage import FirstPassage as FirstPassage
+from .statistics._jackknife import Jackknife as Jackknife, jackknife as jackknife
 from .statistics._radial_distribution import RadialDistribution as RadialDistribution
+from .statistics._spin_averages import (
+    SpinAverages as SpinAverages,
+    spin_averages as spin_averages,
+)
 from .statistics._structure_factor import (
     StructureFactor as StructureFactor,
     shell_average as shell_average,

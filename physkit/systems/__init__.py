@@ -158,6 +158,14 @@ from .quantum._transmon_gate import TransmonGate as TransmonGate, transmon_gate 
 from .reaction._brusselator import brusselator as brusselator
 from .reaction._fisher_front import fisher_front as fisher_front
 from .reaction._gray_scott import gray_scott as gray_scott
+from .spin._spin_lattices import (
+    ISING_TEMPERATURE as ISING_TEMPERATURE,
+    OnsagerSolution as OnsagerSolution,
+    ising_model as ising_model,
+    onsager_solution as onsager_solution,
+    potts_model as potts_model,
+    potts_temperature as potts_temperature,
+)
 from .waves._burgers_wave import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
 from .waves._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from .waves._plucked_string import plucked_string as plucked_string

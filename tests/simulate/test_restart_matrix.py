@@ -65,6 +65,8 @@ SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(cells=4),
     "lid_driven_cavity": lambda: systems.lid_driven_cavity(cells=8),
     "lorenz": systems.lorenz,
+    "ising_model": lambda: systems.ising_model(cells=(6, 6)),
+    "potts_model": lambda: systems.potts_model(cells=(6, 6)),
     "particle_mesh_universe": lambda: systems.particle_mesh_universe(cells=8),
     "particle_laden_taylor_green": lambda: systems.particle_laden_taylor_green(count=50, cells=8),
     "plasma_oscillation": lambda: systems.plasma_oscillation(0.1),

@@ -54,11 +54,14 @@ from physkit.integrators import (
     RemoveMomentum,
     ReplicaExchange,
     RungeKutta,
+    SpinHeatBath,
+    SpinMetropolis,
     SplitStep,
     StochasticCellRescaling,
     Strang,
     Subcycle,
     Suzuki,
+    SwendsenWang,
     Tableau,
     ThermostatChain,
     VelocityRescaling,
@@ -526,6 +529,8 @@ INTEGRATORS = {
 
 # Choices between states, which have no derivative: examined in tests/integrators/test_sampling.py.
 SEARCHES = (BasinHopping, ReplicaExchange)
+# Spins are whole numbers: examined in tests/spins.
+OF_SPINS = (SpinHeatBath, SpinMetropolis, SwendsenWang)
 # Examined on fields, in tests/integrators.
 WITH_FIELDS = (
     ARS222,
@@ -575,7 +580,7 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        examined = set(INTEGRATORS) | set(SEARCHES) | set(WITH_FIELDS)
+        examined = set(INTEGRATORS) | set(SEARCHES) | set(WITH_FIELDS) | set(OF_SPINS)
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 
 

@@ -283,6 +283,9 @@ CASES = {
     "tunneling": Case(
         {"cells": 256, "length": 64.0, "packet_width": 2.0, "every": 2}, lambda u: u.length**-0.5
     ),
+    # Spins
+    "ising_model": Case({"cells": (8, 8)}, None, (*MECHANICS, "temperature"), "J = 1, sites of 1"),
+    "potts_model": Case({"cells": (8, 8)}, None, (*MECHANICS, "temperature"), "J = 1, sites of 1"),
     # Ordinary differential equations
     "hare_and_lynx": Case({}, amount, steps=20),
     "lorenz": Case(

@@ -47,7 +47,9 @@ class _Padding:
         """The wall at an end of `axis`, for layers that hold `held` ghosts along other axes."""
         grid = self.grid
         widths = tuple((*pair, wraps) for pair, wraps in zip(held, grid.periodic, strict=True))
-        spacing = grid.spacing[axis].astype(jnp.finfo(x.dtype).dtype)
+        spacing = grid.spacing[axis]
+        if jnp.issubdtype(x.dtype, jnp.inexact):  # whole numbers, as spins are, have no precision
+            spacing = spacing.astype(jnp.finfo(x.dtype).dtype)
         return Wall(
             axis,
             grid.dimension,

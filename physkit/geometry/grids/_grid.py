@@ -103,6 +103,22 @@ class Grid(AbstractGrid):
 
         **Errors:** `ParameterError` without a key.
         """
+        return self._draw(jax.random.normal, key, parts, location)
+
+    def random_uniform(
+        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
+    ) -> Float[Array, "..."]:
+        """Noise between 0 and 1 `[*parts, *points]`; otherwise as `random_normal`."""
+        return self._draw(jax.random.uniform, key, parts, location)
+
+    def _draw(
+        self,
+        distribution: Callable[..., Array],
+        key: Array | None,
+        parts: tuple[int, ...],
+        location: Location | None,
+    ) -> Array:
+        """Numbers of a distribution `(key, shape, dtype)`, drawn point by point."""
         if key is None:
             raise ParameterError(
                 "noise needs a key: give the simulation one, e.g. key=jax.random.key(0)"
@@ -110,7 +126,7 @@ class Grid(AbstractGrid):
         index = self.global_index(location)
 
         def draw(i: Array) -> Array:
-            return jax.random.normal(jax.random.fold_in(key, i), parts, self.spacing.dtype)
+            return distribution(jax.random.fold_in(key, i), parts, self.spacing.dtype)
 
         # (points, *parts) → (*points, *parts) → (*parts, *points)
         noise = jax.vmap(draw)(index.reshape(-1)).reshape(*index.shape, *parts)

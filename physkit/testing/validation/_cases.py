@@ -28,6 +28,7 @@ from .particles import (
     _thermostats,
 )
 from .quantum import _qubits
+from .stochastic import _spins
 
 _GROUPS = (
     _liquids,
@@ -55,6 +56,7 @@ _GROUPS = (
     _ocean,
     _fits,
     _inverse_problems,
+    _spins,
 )
 
 

@@ -1,0 +1,1 @@
+"""Moves that are drawn at random and keep a Boltzmann distribution."""

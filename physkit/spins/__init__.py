@@ -1,0 +1,13 @@
+"""Spins on lattices: their states, and energies of neighbors."""
+
+from ._neighbors import (
+    has_neighbors as has_neighbors,
+    neighbor_values as neighbor_values,
+    site_index as site_index,
+)
+from ._spin_models import (
+    AbstractSpinModel as AbstractSpinModel,
+    IsingModel as IsingModel,
+    PottsModel as PottsModel,
+)
+from ._spins import UNDEFINED as UNDEFINED, Spins as Spins, require_spins as require_spins

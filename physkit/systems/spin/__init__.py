@@ -1,0 +1,1 @@
+"""Spins on lattices that order below a temperature."""

@@ -1,0 +1,1 @@
+"""Published numbers of what is drawn at random."""
