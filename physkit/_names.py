@@ -156,6 +156,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "MultipleShooting", "Optax", "fit", "fit_in_windows", "frames_at",
                 "gradient_audit", "gradient_growth", "reweight",
             ),
+            "ensemble": ("CMAES", "DifferentialEvolution", "OpenES"),
         },
     ),
     "forces": (

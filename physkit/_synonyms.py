@@ -48,8 +48,15 @@ _DUMP = "pk.Every(interval, x=pk.Positions()), with pk.run(…, to=folder); pk.e
 _FIT = "pk.fit(objective, model, where=…)"
 _SWEEP = "pk.sweep((simulation, state), steps, over=pk.SweepAxis(…))"
 
+_EVOLVE = "pk.fit(loss, model, where=…, method=pk.fitting.CMAES())"
+
 # A name elsewhere → what it is here. Names are found in any case, with or without underscores.
 SYNONYMS: dict[str, str] = {
+    # searches without gradients
+    "CMA_ES": _EVOLVE, "CMAEvolutionStrategy": _EVOLVE, "cma": _EVOLVE, "fmin2": _EVOLVE,
+    "Open_ES": "pk.fit(…, method=pk.fitting.OpenES())",
+    "differential_evolution": "pk.fit(…, method=pk.fitting.DifferentialEvolution())",
+    "NelderMead": _EVOLVE, "basinhopping": "pk.fit(…, method=pk.fitting.CMAES(restarts=…))",
     # integrators of particles
     "Verlet": _VERLET, "VerletIntegrator": _VERLET, "nve": _VERLET,
     "LeapfrogIntegrator": "pk.Leapfrog(force)",

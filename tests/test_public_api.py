@@ -79,12 +79,14 @@ PLUMBING = {
         "remove_temporaries", "require_xarray", "to_path", "write_atomically", "write_table",
     },
     "fit": {
-        "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
-        "Coordinates", "GradientGrowth", "History", "ObjectiveInputs", "Problem", "ReweightedAverage",
+        "AbstractErrors", "AbstractMethod", "AbstractSearch", "Attempt", "Coordinates", "FisherSpectrum",
+        "FramesAt", "GradientGrowth", "History", "LossProgram", "ObjectiveInputs", "Problem",
+        "ReweightedAverage", "SearchHistory", "SearchOutcome", "SearchRequest", "SearchStart",
         "Selection", "Where", "make_coordinates", "make_problem", "select",
     },
     "ensemble": {
-        "AbstractReduction", "BatchMemory", "BootstrapEstimate", "Design", "EnsembleStatistics",
+        "AbstractEvolution", "AbstractReduction", "BatchMemory", "BootstrapEstimate", "Design",
+        "EnsembleStatistics",
         "ExecutionResult", "FailedMember", "MemberArray", "MemoryStore", "QUANTILES",
         "SubmittedWorkers", "SweepFolder", "SweepStatus", "WorkerResult", "collect", "execute",
         "execute_with_workers", "predict_batch_memory", "run_worker", "status", "submit",

@@ -19,3 +19,8 @@ from physkit.fit import (
     gradient_growth as gradient_growth,
     reweight as reweight,
 )
+from physkit.ensemble import (
+    CMAES as CMAES,
+    DifferentialEvolution as DifferentialEvolution,
+    OpenES as OpenES,
+)

@@ -42,6 +42,10 @@ from .free_energy._thermodynamic_integration import (
     thermodynamic_integration as thermodynamic_integration,
 )
 from .free_energy._umbrella import umbrella_energies as umbrella_energies, wham as wham
+from .search._cma_es import CMAES as CMAES
+from .search._differential_evolution import DifferentialEvolution as DifferentialEvolution
+from .search._evolution import AbstractEvolution as AbstractEvolution
+from .search._open_es import OpenES as OpenES
 from .statistics._bootstrap import BootstrapEstimate as BootstrapEstimate, bootstrap as bootstrap
 from .statistics._convergence import Converged as Converged
 from .statistics._ensemble_mean import ensemble_mean as ensemble_mean

@@ -29,7 +29,12 @@ from .solve._coordinates import (
     make_coordinates as make_coordinates,
 )
 from .solve._fit import fit as fit
-from .solve._fit_result import Attempt as Attempt, Fit as Fit, History as History
+from .solve._fit_result import (
+    Attempt as Attempt,
+    Fit as Fit,
+    History as History,
+    SearchHistory as SearchHistory,
+)
 from .solve._methods import (
     BFGS as BFGS,
     AbstractMethod as AbstractMethod,
@@ -41,6 +46,13 @@ from .solve._problem import (
     ObjectiveInputs as ObjectiveInputs,
     Problem as Problem,
     make_problem as make_problem,
+)
+from .solve._search_method import (
+    AbstractSearch as AbstractSearch,
+    LossProgram as LossProgram,
+    SearchOutcome as SearchOutcome,
+    SearchRequest as SearchRequest,
+    SearchStart as SearchStart,
 )
 from .uncertainty._fisher_spectrum import FisherSpectrum as FisherSpectrum
 from .uncertainty._standard_errors import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from physkit.core import ParameterError, ShapeError, explain_call
-from physkit.fit import Fit
+from physkit.fit import Fit, SearchHistory
 
 from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
 from ._types import Axes, Numbers
@@ -74,7 +74,10 @@ def fit(
 
 @explain_call
 def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
-    """Loss and norm of the gradient after every step of a fit.
+    """Loss and norm of the gradient after every step of a fit; of a search its generations.
+
+    Of a search: the lowest loss so far, the best and the mean of each generation, and the standard deviation
+    of the population, over evaluations of the loss. Dotted lines are restarts.
 
     **Arguments:**
 
@@ -84,20 +87,35 @@ def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
     **Returns:** the `Axes`.
     """
     ax = axes_of(ax)
-    steps = np.arange(1, len(found.history.loss) + 1)
-    for values, color, name in (
-        (found.history.loss, PALETTE[0], "loss"),
-        (found.history.gradient_norm, PALETTE[1], "|gradient|"),
-    ):
+    history = found.history
+    if isinstance(history, SearchHistory):
+        x, x_label = history.evaluations, "evaluations of the loss"
+        lines = (
+            (history.loss, PALETTE[0], "lowest loss"),
+            (history.best, PALETTE[2], "best of generation"),
+            (history.mean, PALETTE[1], "mean of generation"),
+            (history.sigma, INK, "σ of population"),
+        )
+        ends = np.cumsum([start.steps for start in found.attempts[:-1]])
+        for end in ends[ends < len(x)]:
+            ax.axvline(x[end], color=FAINT, linestyle=":", linewidth=1.0, zorder=1)
+    else:
+        x, x_label = np.arange(1, len(history.loss) + 1), "step"
+        lines = (
+            (history.loss, PALETTE[0], "loss"),
+            (history.gradient_norm, PALETTE[1], "|gradient|"),
+        )
+    for values, color, name in lines:
         shown = np.asarray(values, float)
         is_positive = np.all(shown[np.isfinite(shown)] > 0)
-        ax.plot(steps, shown, color=color, label=name)
+        thin = name in ("best of generation", "mean of generation")
+        ax.plot(x, shown, color=color, label=name, linewidth=0.8 if thin else 1.6)
         # −log likelihoods may be negative, which a plain logarithmic axis cannot show.
         if not is_positive:
             ax.set_yscale("symlog")
     if ax.get_yscale() == "linear":
         ax.set_yscale("log")
-    ax.set_xlabel("step")
+    ax.set_xlabel(x_label)
     legend(ax)
     return ax
 

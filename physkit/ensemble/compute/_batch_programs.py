@@ -61,33 +61,37 @@ def _summarize(arrays: PyTree, batch: MemberBatch, statics: GroupStatics) -> Fra
 
 def init_program(devices: Sequence[jax.Device]) -> Callable:
     """`(arrays, values, keys, statics, size) → batch, first frames`."""
-    return _on_devices(_init, devices, (None, 0, 0), (3, 4))
+    return map_over_devices(_init, devices, (None, 0, 0), (3, 4))
 
 
 def advance_program(devices: Sequence[jax.Device], on_all_cores: bool) -> Callable:
     """`(arrays, batch, blocks, statics, max_blocks) → batch, frames, which members overflowed`."""
-    return _on_devices(_advance, devices, (None, 0, None), (3, 4), on_all_cores)
+    return map_over_devices(_advance, devices, (None, 0, None), (3, 4), on_all_cores)
 
 
 def summarize_program(devices: Sequence[jax.Device]) -> Callable:
     """`(arrays, batch, statics) → results of accumulating observers`."""
-    return _on_devices(_summarize, devices, (None, 0), (2,))
+    return map_over_devices(_summarize, devices, (None, 0), (2,))
 
 
 def compile_advance(devices: Sequence[jax.Device], *arguments: Any) -> Any:
     """`advance_program` compiled for arguments, of which shapes are enough; nothing is run."""
-    # The jitted function itself: `_on_devices` may wrap it in a function that cannot be lowered.
+    # The jitted function itself: `map_over_devices` may wrap it in a function that cannot be lowered.
     program = _make_program(_advance, tuple(devices), (None, 0, None), (3, 4), False)
     return program.lower(*arguments).compile()
 
 
-def _on_devices(
+def map_over_devices(
     work: Callable,
     devices: Sequence[jax.Device],
     axes: tuple[int | None, ...],
     static: tuple[int, ...],
     on_all_cores: bool = False,
 ) -> Callable:
+    """`work`, a function of a module, compiled for devices that each have a row of the arguments with axis 0.
+
+    On one device these have no axis of devices. `static`: numbers of the last arguments, which are hashable.
+    """
     program = _make_program(work, tuple(devices), axes, static, on_all_cores)
     # One device needs no pmap: jit has no axis of devices, and no copies to them.
     return program if len(devices) > 1 else partial(_call_on, devices[0], program)

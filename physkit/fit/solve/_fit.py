@@ -3,23 +3,19 @@
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from physkit.core import (
     Count,
     KeyLike,
     ObjectiveError,
-    ParameterError,
     PyTree,
-    ShapeError,
-    as_count,
-    as_device_array,
     as_key,
     explain_call,
     replace_fields,
@@ -41,10 +37,10 @@ from ._coordinates import (
     Coordinates,
     element_labels,
     make_coordinates,
-    require_inside_bounds,
     values_and_slopes,
     values_at,
 )
+from ._fit_by_search import fit_by_search, refuse_for_gradients, require_for_search
 from ._fit_result import Attempt, Fit, History
 from ._iterate import Report
 from ._methods import AbstractMethod, Kind, MethodLike, as_method
@@ -52,6 +48,8 @@ from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_fini
 from ._program import compile_by_content
 from ._remarks import collect_remarks
 from ._restarts import SearchResult, minimize_with_restarts, on_host
+from ._search_method import AbstractSearch
+from ._starting_points import starting_points
 
 _KIND_IN_WORDS: dict[Kind, str] = {"residuals": "residuals", "loss": "a loss"}
 
@@ -70,6 +68,10 @@ def fit(
     start_std: float = 0.5,
     key: KeyLike | None = None,
     jac: Mode | None = None,
+    to: str | Path | None = None,
+    batch_size: Count | None = None,
+    devices: Sequence[jax.Device | int] | None = None,
+    wall_time: float | None = None,
     progress: bool = True,
     title: str = "fit",
 ) -> Fit:
@@ -78,7 +80,8 @@ def fit(
         minimize ½ Σ r(model)²   or   loss(model)
 
     Residuals go down by Levenberg–Marquardt with Jacobians through the simulation; a loss by BFGS, or
-    any optimizer of optax. The result prints as a table with standard errors.
+    any optimizer of optax; one that derivatives cannot see through by CMA-ES and its kin, whose
+    populations are computed as members of a sweep are. The result prints as a table with standard errors.
 
     **Arguments:**
 
@@ -90,7 +93,8 @@ def fit(
     - `bounds`: `Unbounded()`, `PositiveBound()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by
       name, or a tuple in order; unbounded if left out.
     - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimizer of optax,
-      plain or in `Optax(…, steps, patience)`, for losses.
+      plain or in `Optax(…, steps, patience)`, for losses; `CMAES()`, `OpenES()` or
+      `DifferentialEvolution()` for losses without derivatives.
     - `data`: handed to the objective.
     - `errors`: `IndependentErrors()` (default) or `AutocorrelatedErrors()` for residuals, `Likelihood()` for
       a loss that is −log likelihood; a loss as such has no standard errors.
@@ -100,6 +104,10 @@ def fit(
       value within bounds), and the random key for them.
     - `jac`: `"forward"` or `"reverse"` derivatives; by default forward, unless a loss has several
       parameters.
+    - `to`: a folder, of a search: each generation is a file, and the same call continues what was stopped.
+    - `batch_size`, `devices`: of a search: members that a device computes between two looks for Ctrl-C, all of
+      them if left out; and the devices, all local ones. Results do not depend on them.
+    - `wall_time`: seconds after which a search begins no further generation.
     - `progress`: show a bar with loss and gradient.
 
     **Returns:** a `Fit`.
@@ -118,10 +126,34 @@ def fit(
     began = time.monotonic()
     selection = select(where, model)
     start = make_coordinates(selection, model, bounds)
-    problem, inputs = make_problem(objective, selection, start, model, data, jac)
+    searches = isinstance(method, AbstractSearch)
+    if searches:
+        others = None if isinstance(starts, int) and starts == 1 else starts
+        require_for_search({"starts": others, "errors": errors, "jac": jac})
+    else:
+        of_searches = {
+            "to": to,
+            "batch_size": batch_size,
+            "devices": devices,
+            "wall_time": wall_time,
+        }
+        refuse_for_gradients(of_searches)
+    # A search differentiates nothing: adjoints that store nothing will do.
+    mode = "forward" if searches else jac
+    problem, inputs = make_problem(
+        objective, selection, start, model, data, mode,
+        has_priors=searches,  # residuals, few or many, are refused below
+    )  # fmt: skip
     chosen_method = as_method(method, problem.kind)
     _require_matching_kind(chosen_method, errors, problem.kind)
-    z = _starting_points(start, selection.get(model), starts, start_std, key)
+    if isinstance(chosen_method, AbstractSearch):
+        bar = Progress(chosen_method.step_limit, title=title, unit="generations", enabled=progress)
+        random_key = as_key(0 if key is None else key)
+        return fit_by_search(
+            chosen_method, problem, inputs, model, random_key, to=to, batch_size=batch_size,
+            devices=devices, wall_time=wall_time, bar=bar,
+        )  # fmt: skip
+    z = starting_points(start, selection.get(model), starts, start_std, key)
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
     program = _with_jac_advice(compile_by_content(problem.with_jacobian))
@@ -248,7 +280,9 @@ def _by_parameter(flat: np.ndarray, like: Mapping[str, Array]) -> dict[str, np.n
 
 
 def _require_matching_kind(
-    method: AbstractMethod, errors: AbstractErrors | Likelihood | None, kind: Kind
+    method: AbstractMethod,
+    errors: AbstractErrors | Likelihood | None,
+    kind: Kind,
 ) -> None:
     """Raise where method or errors do not go with what the objective returns."""
     name = type(method).__name__
@@ -268,52 +302,6 @@ def _require_matching_kind(
             f"errors={errors!r} do not go with {_KIND_IN_WORDS[kind]}: IndependentErrors() and "
             "AutocorrelatedErrors() are for residuals, Likelihood() is for a loss that is −log likelihood"
         )
-
-
-def _starting_points(
-    coordinates: Coordinates,
-    values: dict[str, Array],
-    starts: Count | Mapping[str, Any],
-    start_std: float,
-    key: KeyLike | None,
-) -> Float[Array, "s p"]:
-    """Coordinates of all starts, `[s p]`; the first is the model's own if they are drawn."""
-    zero = coordinates.origin  # the model's own
-    if isinstance(starts, Mapping):
-        return _given_starts(coordinates, values, starts)
-    starts = as_count(starts, "starts (or arrays of starts by name)", ParameterError)
-    if starts == 1:
-        return as_device_array(np.asarray(zero)[None])
-    key = as_key(0 if key is None else key)
-    if not (np.isfinite(start_std) and start_std >= 0):
-        raise ParameterError(f"start_std is a standard deviation, 0 or more; got {start_std!r}")
-    # z is in units of the parameters' size, so one standard deviation serves all of them.
-    others = start_std * jax.random.normal(key, (starts - 1, zero.size), zero.dtype)
-    return jnp.concatenate([zero[None], others])
-
-
-def _given_starts(
-    coordinates: Coordinates, values: dict[str, Array], starts: Mapping[str, Any]
-) -> Float[Array, "s p"]:
-    unknown = sorted(set(starts) - set(values))
-    if unknown or not starts:
-        raise ParameterError(f"starts for {unknown or 'nothing'}, but where selects {list(values)}")
-    given = {name: jnp.asarray(x, values[name].dtype) for name, x in starts.items()}
-    counts = {x.shape[0] if x.ndim else 0 for x in given.values()}
-    for name, x in given.items():
-        if len(counts) > 1 or 0 in counts or x.shape[1:] != values[name].shape:
-            raise ShapeError(
-                f"starts of {name} must be [s, *{values[name].shape}], s the same for all; got {x.shape}"
-            )
-    (count,) = counts
-    bounds = dict(zip(coordinates.names, coordinates.bounds, strict=True))
-    rows = []
-    for k in range(count):
-        row = {**values, **{name: x[k] for name, x in given.items()}}
-        for name in given:
-            require_inside_bounds(f"start {k} of {name}", row[name], bounds[name])
-        rows.append(coordinates.vector(row))
-    return jnp.stack(rows)
 
 
 def _with_jac_advice(program: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,6 +24,25 @@ class History(NamedTuple):
     gradient_norm: np.ndarray
 
 
+class SearchHistory(NamedTuple):
+    """The generations of a search, `[generations]`, one restart after the other.
+
+    - `loss`: the lowest so far. `best`, `mean`: of the generation; dead members do not count.
+    - `sigma`: the standard deviation of the population, in coordinates of order 1: the root of the mean
+      square over all of them.
+    - `evaluations`: losses computed so far. `failed`: dead members, whose loss was not finite.
+    - `population`: members of the generation.
+    """
+
+    loss: np.ndarray
+    best: np.ndarray
+    mean: np.ndarray
+    sigma: np.ndarray
+    evaluations: np.ndarray
+    failed: np.ndarray
+    population: np.ndarray
+
+
 class Attempt(NamedTuple):
     """One of several starts: from where, to where, how well.
 
@@ -51,7 +70,8 @@ class Fit:
       `residuals_before`: at the start.
     - `noise`: standard deviation of a residual, estimated or given.
     - `converged`: whether it reached a minimum; `reason`: why, or why not.
-    - `history`: the descent. `attempts`: every start, the first of them the model's own.
+    - `history`: the descent, or the generations of a search (`SearchHistory`). `attempts`: every start,
+      the first of them the model's own; of a search its restarts.
     - `remarks`: what the user should know before believing the numbers.
     """
 
@@ -69,7 +89,7 @@ class Fit:
     noise: float | None
     converged: bool
     reason: str
-    history: History
+    history: History | SearchHistory
     attempts: tuple[Attempt, ...]
     remarks: tuple[str, ...]
     method: str
@@ -116,7 +136,7 @@ def format_fit(fit: Fit) -> str:
     p = len(fit.labels)
     outcome = "converged" if fit.converged else "NOT CONVERGED"
     lines = [
-        f"Fit by {fit.method}: {what}{p} number{'s' * (p != 1)}; {outcome} after {fit.steps} steps, "
+        f"Fit by {fit.method}: {what}{p} number{'s' * (p != 1)}; {outcome} after {_effort(fit)}, "
         f"{fit.seconds:.1f} s",
         *(
             []
@@ -146,6 +166,12 @@ def format_value_and_error(value: float, error: float | None) -> tuple[str, str]
         digits = max(places + power, 0)
         return f"{value / 10.0**power:.{digits}f}e{power:+03d}", f"{error:.1e}"
     return f"{value:.{max(places, 0)}f}", f"{error:.{max(places, 0)}f}"
+
+
+def _effort(fit: Fit) -> str:
+    if isinstance(fit.history, SearchHistory):
+        return f"{fit.steps} generations, {fit.history.evaluations[-1]} evaluations"
+    return f"{fit.steps} steps"
 
 
 def _rows(fit: Fit) -> list[str]:
@@ -216,6 +242,8 @@ def _spectrum(fit: Fit) -> list[str]:
 
 def _attempts(fit: Fit) -> list[str]:
     best = min((a.loss for a in fit.attempts if not a.diverged), default=np.nan)
+    is_search = isinstance(fit.history, SearchHistory)
+    unit = "generations" if is_search else "steps"
     lines = [f"  {len(fit.attempts)} starts:"]
     for k, a in enumerate(fit.attempts):
         if k == _MAX_ROWS:
@@ -223,5 +251,5 @@ def _attempts(fit: Fit) -> list[str]:
         state = "DIVERGED" if a.diverged else ("converged" if a.converged else "not converged")
         mark = "  ← best" if a.loss == best and not a.diverged else ""
         began = ", ".join(f"{float(x):.4g}" for v in a.start.values() for x in np.ravel(v)[:3])
-        lines.append(f"    {k}: loss {a.loss:.6g}, {a.steps} steps, {state}, from ({began}){mark}")
+        lines.append(f"    {k}: loss {a.loss:.6g}, {a.steps} {unit}, {state}, from ({began}){mark}")
     return lines

@@ -163,6 +163,6 @@ def as_method(method: MethodLike, kind: Kind) -> AbstractMethod:
     if isinstance(method, AbstractMethod):
         return method
     raise ParameterError(
-        "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), Optax(optax.adam(0.03)) or "
-        f"an optimizer of optax; got {method!r}"
+        "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), Optax(optax.adam(0.03)), an "
+        f"optimizer of optax, or CMAES(), OpenES(), DifferentialEvolution(); got {method!r}"
     )

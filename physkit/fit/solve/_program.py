@@ -11,24 +11,30 @@ from physkit.core import PyTree
 from physkit.storage import program_digest
 
 
-class _Traced:
-    """A traced program, equal to another that computes the same."""
+class TracedProgram:
+    """A traced program, equal to another that computes the same.
+
+    - `digest`: of what it computes, without its constants, which are arguments of what is compiled.
+    """
 
     def __init__(self, closed: Any):
         self.closed = closed
-        # Without its constants, which are arguments of what is compiled.
-        self._digest = program_digest(closed.jaxpr)
+        self.digest = program_digest(closed.jaxpr)
+
+    def __call__(self, constants: list[Any], arrays: list[Any]) -> list[Any]:
+        """Its outputs, flat, for flat inputs."""
+        return jax.core.eval_jaxpr(self.closed.jaxpr, constants, *arrays)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Traced) and self._digest == other._digest
+        return isinstance(other, TracedProgram) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        return hash(self._digest)
+        return hash(self.digest)
 
 
 @partial(jax.jit, static_argnums=0)
-def _call(program: _Traced, constants: list[Any], arrays: list[Any]) -> list[Any]:
-    return jax.core.eval_jaxpr(program.closed.jaxpr, constants, *arrays)
+def _call(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> list[Any]:
+    return program(constants, arrays)
 
 
 def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -37,7 +43,7 @@ def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]
     It is traced once for each structure of arguments, and compiled only if no function before has computed the
     same: with all that it closes over, which `jax.jit` would take to be what it was.
     """
-    known: dict[Any, tuple[_Traced, list[Any], Any, PyTree]] = {}
+    known: dict[Any, tuple[TracedProgram, list[Any], Any, PyTree]] = {}
 
     def call(*arguments: PyTree) -> PyTree:
         arrays, rest = eqx.partition(arguments, eqx.is_array)
@@ -47,7 +53,7 @@ def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]
         key = form, rest_form, tuple(rest_leaves), kinds
         if key not in known:
             closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
-            known[key] = _Traced(closed), list(closed.consts), jax.tree.structure(out), static
+            known[key] = TracedProgram(closed), list(closed.consts), jax.tree.structure(out), static
         traced, constants, out_form, static = known[key]
         flat = _call(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)

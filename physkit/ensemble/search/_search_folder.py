@@ -1,0 +1,98 @@
+"""The folder of a search: `search.h5` says what it is, and each finished generation is one file."""
+
+from pathlib import Path
+
+import numpy as np
+
+from physkit.core import FileError, MismatchError
+from physkit.storage import (
+    Column,
+    FolderLock,
+    Identity,
+    collect_provenance,
+    compare_identities,
+    damaged_error,
+    make_folder,
+    read_table,
+    to_path,
+    write_table,
+)
+
+INDEX_FILE = "search.h5"
+GENERATION_FOLDER = "generations"
+
+
+class SearchFolder:
+    """A folder that holds the generations of a search, one file each, which exist if they are complete.
+
+    The losses in them are those that would be computed again: a search that goes on reads them in their order,
+    and has the same bits as one that was never stopped.
+
+    **Errors:** `MismatchError` for the folder of another search, `FileError` for one that holds something
+    else, `FileInUseError` while another process writes there.
+    """
+
+    def __init__(self, folder: str | Path, identity: Identity):
+        self.folder = to_path(folder)
+        index = self.folder / INDEX_FILE
+        if not index.is_file() and self.folder.is_dir() and any(self.folder.iterdir()):
+            raise FileError(f"{folder} is not empty and holds no search: give another folder")
+        make_folder(self.folder)
+        self._lock = FolderLock(self.folder)
+        try:
+            if index.is_file():
+                self._require_same(index, identity)
+            else:
+                make_folder(self.folder / GENERATION_FOLDER)
+                metadata = {"identity": identity.as_table(), "provenance": collect_provenance()}
+                write_table(index, "search", {}, metadata)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others write there."""
+        self._lock.release()
+
+    def has(self, generation: int) -> bool:
+        """Whether a generation is finished there."""
+        return self._path(generation).is_file()
+
+    def load(self, generation: int, population: np.ndarray) -> np.ndarray | None:
+        """The losses of a generation, `[m]`; None where it is not finished.
+
+        **Errors:** `MismatchError` where its members are others than these, `DamagedFileError`.
+        """
+        if not self.has(generation):
+            return None
+        path = self._path(generation)
+        table = read_table(path, "generation")
+        there, losses = table["member"], table["loss"]
+        if losses.shape != there.shape[:1]:
+            raise damaged_error(path, f"it has {losses.shape} losses of {there.shape} members")
+        if there.shape != population.shape or not np.array_equal(there, population):
+            raise MismatchError(
+                f"{path} holds other members than this search draws: it was begun with other versions or on "
+                "other devices, which round differently. Give this one another folder"
+            )
+        return losses
+
+    def save(self, generation: int, population: np.ndarray, losses: np.ndarray) -> None:
+        """Write a finished generation."""
+        columns = {
+            "member": Column(population, ("members", "coordinates")),
+            "loss": Column(losses, ("members",)),
+        }
+        write_table(self._path(generation), "generation", columns, {"generation": generation})
+
+    def _path(self, generation: int) -> Path:
+        return self.folder / GENERATION_FOLDER / f"{generation:06d}.h5"
+
+    def _require_same(self, index: Path, identity: Identity) -> None:
+        there = Identity.from_table(read_table(index, "search").metadata.get("identity"))
+        if there is None:
+            raise damaged_error(index, "it does not say which search this is")
+        if lines := compare_identities(identity, there, "folder").describe():
+            raise MismatchError(
+                "\n  ".join([f"{self.folder} is of another search. What differs:", *lines])
+            )
