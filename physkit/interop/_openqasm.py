@@ -152,7 +152,7 @@ class _Reader:
             raise self.error(operand, f"{name} has qubits 0 … {len(register) - 1}; got {index}")
         return [register[index]]
 
-    def number(self, node: Any) -> float:
+    def number(self, node: Any) -> float | int:
         """A constant expression."""
         ast = self.ast
         if isinstance(node, ast.IntegerLiteral | ast.FloatLiteral):

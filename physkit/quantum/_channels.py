@@ -3,12 +3,13 @@
 import abc
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Complex, Float
 
 from physkit.core import (
@@ -19,6 +20,7 @@ from physkit.core import (
     concrete_value,
     einsum,
     param,
+    replace_fields,
     safe_divide,
     scale_array,
     static,
@@ -54,12 +56,20 @@ class AbstractChannel(Module):
     def apply(self, rho: Array) -> Array:
         """The channel on the elements of a density matrix, `[d₀ … d₀ …]`."""
         n = rho.ndim // 2
-        k = self.operators()
-        size = k.shape[-1]
         # As one matrix on rows and columns together: one pass over ρ.
-        matrix = einsum("k,kab,kcd->acbd", self.weights().astype(k.dtype), k, jnp.conj(k))
         axes = (*self.sites, *(n + s for s in self.sites))
-        return apply_matrix(matrix.reshape(size * size, size * size), rho, axes)
+        return apply_matrix(self.superoperator(), rho, axes)
+
+    def superoperator(self) -> Complex[Array, "DD DD"]:
+        """Σₖ wₖ Kₖ ⊗ Kₖ*: the channel as a matrix on rows and columns together."""
+        k = self.operators()
+        size = k.shape[-1] ** 2
+        matrix = einsum("k,kab,kcd->acbd", self.weights().astype(k.dtype), k, jnp.conj(k))
+        return matrix.reshape(size, size)
+
+    def on(self, *sites: int) -> Any:
+        """The same channel on other subsystems."""
+        return replace_fields(self, {"sites": as_site_tuple(sites)})
 
     def sample(self, x: Array, key: Array) -> Array:
         """One of the Kraus operators on a state vector, drawn by its probability; normalized."""
@@ -71,6 +81,25 @@ class AbstractChannel(Module):
         chosen = jnp.minimum(jnp.searchsorted(cumulative, drawn, side="right"), len(norms) - 1)
         scale = safe_divide(jnp.ones((), norms.dtype), jnp.sqrt(norms[chosen]))
         return scale_array(branches[chosen], scale)
+
+
+class ChannelOnAxes(Module):
+    """A channel as an operation on axes of a density matrix, those of rows and of columns: as gates are."""
+
+    channel: AbstractChannel
+    sites: tuple[int, ...] = static()
+
+    def on(self, *sites: int) -> "ChannelOnAxes":
+        """The same channel on other axes."""
+        return ChannelOnAxes(self.channel.on(*range(len(sites) // 2)), sites)
+
+    def matrix(self, dims: tuple[int, ...], dtype: DTypeLike) -> Array:
+        """The channel as a matrix on those axes together."""
+        del dims
+        return self.channel.superoperator().astype(dtype)
+
+    def apply(self, x: Array) -> Array:
+        return apply_matrix(self.channel.superoperator(), x, self.sites)
 
 
 class Kraus(AbstractChannel):

@@ -5,11 +5,10 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array
 
 from physkit.core import DeclarationError, Module, ShapeError, as_key, describe, static
 
-from ._channels import AbstractChannel
+from ._channels import AbstractChannel, ChannelOnAxes
 from ._density_matrix import DensityMatrix
 from ._gates import AbstractGate
 from ._quantum_state import AbstractQuantumState
@@ -108,22 +107,16 @@ def _flatten(gates: Any) -> Iterator[Any]:
 
 @eqx.filter_jit
 def _run(circuit: Circuit, state: Any) -> Any:
-    if not circuit.has_channels and isinstance(state, StateVector):
+    if isinstance(state, StateVector):
         return state.with_array(apply_gates(circuit.gates, state.array))
-    x = state.array
-    n = x.ndim // 2
+    # On the columns the complex conjugate, at once with what acts on the rows.
+    n, both = len(state.dims), []
     for gate in circuit.gates:
         if isinstance(gate, AbstractChannel):
-            x = gate.apply(x)
+            both.append(ChannelOnAxes(gate, (*gate.sites, *(n + s for s in gate.sites))))
         else:
-            x = _on_columns(gate.conjugate(), gate.apply(x), n)
-    return state.with_array(x)
-
-
-def _on_columns(gate: AbstractGate, x: Array, n: int) -> Array:
-    """A gate on the column axes of a density matrix."""
-    order = (*range(n, 2 * n), *range(n))
-    return gate.apply(x.transpose(order)).transpose(order)
+            both += [gate, gate.conjugate().on(*(n + s for s in gate.sites))]
+    return state.with_array(apply_gates(both, state.array, not circuit.has_channels))
 
 
 @eqx.filter_jit

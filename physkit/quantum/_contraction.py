@@ -20,12 +20,7 @@ def apply_matrix(matrix: Array | np.ndarray, x: Array, axes: Sequence[int]) -> A
     **Errors:** `ShapeError` where the matrix is not as large as those axes together.
     """
     dims = tuple(x.shape[a] for a in axes)
-    size = math.prod(dims)
-    if matrix.shape != (size, size):
-        raise ShapeError(
-            f"a matrix {list(matrix.shape)} cannot act on subsystems {list(axes)} of dimensions "
-            f"{list(dims)}: it takes [{size} {size}]"
-        )
+    size = check_rows(matrix.shape, axes, dims)
     matrix = jnp.asarray(matrix, x.dtype)
     if size > _UNROLLED:
         k = len(axes)
@@ -48,6 +43,20 @@ def apply_matrix(matrix: Array | np.ndarray, x: Array, axes: Sequence[int]) -> A
         total = column * part if total is None else total + column * part
     assert total is not None
     return total.reshape(x.shape)
+
+
+def check_rows(shape: Sequence[int], axes: Sequence[int], dims: Sequence[int]) -> int:
+    """The rows of a matrix on `axes`, of dimensions `dims`.
+
+    **Errors:** `ShapeError` for another `shape`.
+    """
+    size = math.prod(dims)
+    if tuple(shape) != (size, size):
+        raise ShapeError(
+            f"a matrix {list(shape)} cannot act on subsystems {list(axes)} of dimensions {list(dims)}: it "
+            f"takes [{size} {size}]"
+        )
+    return size
 
 
 def merge_other_axes(x: Array, axes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:

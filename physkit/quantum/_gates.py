@@ -1,6 +1,7 @@
 """Gates: unitary operations on a few subsystems, whose angles are parameters."""
 
 import abc
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,10 +9,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, ShapeError, as_parameter, param, static
+from physkit.core import (
+    Module,
+    ParameterError,
+    ShapeError,
+    as_parameter,
+    param,
+    replace_fields,
+    static,
+)
 
 from ._contraction import apply_matrix, check_sites
 from ._operators import as_elements
@@ -23,7 +32,8 @@ _UNITARY = 1e-6  # by how much U†U of a matrix that somebody gives may differ 
 class AbstractGate(Module):
     """A unitary operation on the subsystems `sites`.
 
-    Write `apply` and `inverse` for one of your own: circuits are differentiated by running them backwards.
+    Write `apply`, `inverse` and `conjugate` for one of your own: circuits are differentiated by running them
+    backwards.
     """
 
     sites: eqx.AbstractVar[tuple[int, ...]]
@@ -39,6 +49,17 @@ class AbstractGate(Module):
     @abc.abstractmethod
     def conjugate(self) -> Any:
         """The gate with the complex conjugate matrix: what acts on the columns of a density matrix."""
+
+    def on(self, *sites: int) -> Any:
+        """The same gate on other subsystems."""
+        return replace_fields(self, {"sites": as_site_tuple(sites)})
+
+    def matrix(self, dims: tuple[int, ...], dtype: DTypeLike | None = None) -> Array:
+        """The gate as `[D D]` on subsystems of dimensions `dims`, one for each of its sites."""
+        size = math.prod(dims)
+        dtype = np.result_type(jnp.result_type(float), np.complex64) if dtype is None else dtype
+        identity = jnp.eye(size, dtype=dtype).reshape(*dims, size)
+        return self.on(*range(len(dims))).apply(identity).reshape(size, size)
 
     def controlled(self, *controls: int) -> "Controlled":
         """This gate where the subsystems `controls` are all in level 1, and nothing elsewhere."""
@@ -177,8 +198,7 @@ class EulerRotation(AbstractGate):
         self.theta, self.phi, self.lam = map(as_parameter, (theta, phi, lam))
         self.sites = as_site_tuple((site,))
 
-    def matrix(self) -> Array:
-        """U as `[2 2]`."""
+    def _elements(self) -> Array:
         c, s = jnp.cos(0.5 * self.theta), jnp.sin(0.5 * self.theta)
 
         def turned(size: Array, angle: Array) -> Array:
@@ -190,7 +210,7 @@ class EulerRotation(AbstractGate):
         return jnp.stack([jnp.stack(first), jnp.stack(second)])
 
     def apply(self, x: Array) -> Array:
-        return apply_matrix(self.matrix(), x, self.sites)
+        return apply_matrix(self._elements(), x, self.sites)
 
     def inverse(self) -> "EulerRotation":
         return EulerRotation(-self.theta, -self.lam, -self.phi, *self.sites)
@@ -216,6 +236,10 @@ class Controlled(AbstractGate):
     def sites(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Controls first, then what the gate acts on."""
         return (*self.controls, *self.gate.sites)
+
+    def on(self, *sites: int) -> "Controlled":
+        k = len(self.controls)
+        return Controlled(self.gate.on(*sites[k:]), *sites[:k])
 
     def apply(self, x: Array) -> Array:
         return _apply_where_one(self.gate, self.controls, x)

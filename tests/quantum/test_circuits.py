@@ -221,24 +221,59 @@ def test_gates_are_leaves_only_where_they_have_angles():
     assert len(jax.tree.leaves(eqx.filter(circuit, eqx.is_inexact_array))) == 1
 
 
-def test_memory_of_a_gradient_does_not_grow_with_depth():
-    """The circuit runs backwards: some states at a time, however many gates there are."""
-    n = 8
+def layered(angles):
+    """Rotations and a chain of controlled gates, layer by layer: as variational circuits are."""
+    n = angles.shape[1]
+    return q.Circuit(
+        [
+            [*(q.RY(x[k], k) for k in range(n)), *(q.CZ(k, k + 1) for k in range(n - 1))]
+            for x in angles
+        ]
+    )
 
-    def temporaries(depth):
+
+def test_gradients_of_deep_circuits_compile_in_seconds_and_store_no_states():
+    """As many instructions as there are blocks of gates; some states at a time, however many gates."""
+    n = 12
+
+    def compiled(depth):
         def energy(angles):
-            gates = [
-                [*(q.RY(layer[k], k) for k in range(n)), *(q.CZ(k, k + 1) for k in range(n - 1))]
-                for layer in angles
-            ]
-            state = q.Circuit(*gates)(q.StateVector.basis((2,) * n))
+            state = layered(angles)(q.StateVector.basis((2,) * n))
             return state.expectation(q.PauliSum({"X0": 1.0}, n))
 
-        compiled = jax.jit(jax.grad(energy)).lower(jnp.ones((depth, n))).compile()
-        return compiled.memory_analysis().temp_size_in_bytes / (16 * 2**n)
+        return jax.jit(jax.grad(energy)).lower(jnp.ones((depth, n))).compile()
 
-    # Storing the states between would take one more for each of the 60 gates more.
-    assert temporaries(6) < temporaries(2) + 15
+    def temporaries(program):
+        return program.memory_analysis().temp_size_in_bytes / (16 * 2**n)
+
+    shallow, deep = compiled(1), compiled(3)
+    # Storing the states between would take one more for each of the 46 gates more.
+    assert temporaries(deep) < temporaries(shallow) + 10
+    assert deep.as_text().count(" dot(") < 2.5 * 46
+
+
+def test_gates_are_fused_in_an_order_that_gives_the_same_state():
+    """Random gates on random subsystems, some too large for a block, against one gate at a time."""
+    rng = np.random.default_rng(3)
+    dims, gates = (2, 3, 2, 2, 2), []
+    qubits = [0, 2, 3, 4]
+    for _ in range(40):
+        a, b, c = rng.permutation(qubits)[:3].tolist()
+        u = np.linalg.qr(rng.normal(size=(6, 6)) + 1j * rng.normal(size=(6, 6)))[0]
+        choices = [q.H(a), q.RZ(0.3, b), q.CNOT(a, b), q.Toffoli(a, b, c), q.Unitary(u, 1, c)]
+        choices += [q.RXX(0.4, a, c), q.PauliRotation(0.2, "XYZZ", *qubits), q.CRX(0.1, c, a)]
+        gates.append(choices[rng.integers(len(choices))])
+    psi = rng.normal(size=dims) + 1j * rng.normal(size=dims)
+
+    @jax.jit
+    def one_by_one(x):
+        for gate in gates:
+            x = jax.lax.optimization_barrier(gate.apply(x))
+        return x
+
+    expected = one_by_one(jnp.asarray(psi))
+    state = q.Circuit(gates)(q.StateVector.unnormalized(psi))
+    np.testing.assert_allclose(state.amplitudes, expected, atol=1e-13)
 
 
 def test_large_matrices_are_contracted():
