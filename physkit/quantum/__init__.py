@@ -15,7 +15,6 @@ from ._channels import (
     PhaseFlip as PhaseFlip,
     Reset as Reset,
 )
-from ._circuit import Circuit as Circuit
 from ._contraction import apply_matrix as apply_matrix
 from ._density_matrix import DensityMatrix as DensityMatrix
 from ._envelopes import (
@@ -82,3 +81,4 @@ from ._standard_gates import (
     fixed_gate as fixed_gate,
 )
 from ._state_vector import StateVector as StateVector
+from .circuits._circuit import Circuit as Circuit

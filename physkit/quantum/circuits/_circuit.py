@@ -8,12 +8,12 @@ import jax
 
 from physkit.core import DeclarationError, Module, ShapeError, as_key, describe, static
 
-from ._channels import AbstractChannel, ChannelOnAxes
-from ._density_matrix import DensityMatrix
-from ._gates import AbstractGate
-from ._quantum_state import AbstractQuantumState
+from .._channels import AbstractChannel, ChannelOnAxes
+from .._density_matrix import DensityMatrix
+from .._gates import AbstractGate
+from .._quantum_state import AbstractQuantumState
+from .._state_vector import StateVector
 from ._reversible_circuit import apply_gates
-from ._state_vector import StateVector
 
 Q = TypeVar("Q", bound=AbstractQuantumState)
 

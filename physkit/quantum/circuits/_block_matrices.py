@@ -12,9 +12,9 @@ from jaxtyping import Array, Complex
 
 from physkit.core import matmul
 
-from ._contraction import check_rows
+from .._contraction import check_rows
+from .._gates import Unitary
 from ._gate_fusion import Axes, Block
-from ._gates import Unitary
 
 
 def block_matrices(

@@ -1,0 +1,1 @@
+"""Circuits: gates made into blocks, applied, and run backwards."""
