@@ -9,6 +9,7 @@
 #   make gpu             tests, published numbers and speed on this machine's NVIDIA GPU (GPU=cuda13: newer drivers)
 #   make gpu-check       without a GPU: programs compiled for an H100, their launches counted
 #   make lint            style and types          make docs       HTML into site/
+#   make package         wheel and sdist, installed in a fresh environment and looked at
 #   make clean           remove environment and outputs
 # Another interpreter or environment: make test PYTHON=python3.12 VENV=.venv312
 
@@ -23,7 +24,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all test-slurm hunt mutants validate bench gpu gpu-check gpu-report gpu-count lint format docs clean
+.PHONY: demo test test-all test-slurm hunt mutants validate bench gpu gpu-check gpu-report gpu-count lint format docs package clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -76,6 +77,9 @@ format: $(call has,dev)
 
 docs: $(call has,docs)
 	$(RUN) docs/build.py site
+
+package: $(call has,core) $(call has,package)
+	$(RUN) -m tests.package
 
 clean:
 	rm -rf $(VENV) $(GPU_VENV) $(GPU_VENV)-check site build dist physkit-demo .ruff_cache .hypothesis .cache

@@ -19,6 +19,7 @@ import markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = (
+    "install",
     "concepts",
     "fields",
     "equations",
@@ -35,6 +36,7 @@ FIRST = (
     "ensemble-statistics",
     "cluster",
     "files",
+    "other-tools",
     "reliability",
     "devices",
     "several-processes",

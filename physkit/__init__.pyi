@@ -63,6 +63,7 @@ from .core import (
     static as static,
 )
 from .parallel import (
+    show_versions as show_versions,
     use_compilation_cache as use_compilation_cache,
 )
 from .geometry import (

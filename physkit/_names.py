@@ -11,7 +11,7 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
         "AbstractTendency", "Function", "Module", "Network", "PhyskitError", "SimulationDiverged",
         "data", "find", "param", "static",
     ),
-    "parallel": ("use_compilation_cache",),
+    "parallel": ("show_versions", "use_compilation_cache"),
     "geometry": ("Box", "Free", "Grid", "Triclinic"),
     "particles": (
         "DistanceConstraints", "Particles", "RigidBodies", "RigidWater", "constrain", "lattice",
@@ -151,10 +151,10 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Methods of `fit`, models of errors, and what helps where trajectories are chaotic.",
         {
             "fit": (
-                "AutocorrelatedErrors", "BFGS", "EquilibriumSamples", "Fit", "GaussNewton",
+                "AutocorrelatedErrors", "BFGS", "EquilibriumSamples", "Fit", "FitProgress", "GaussNewton",
                 "GradientAudit", "IndependentErrors", "LevenbergMarquardt", "Likelihood",
-                "MultipleShooting", "Optax", "fit", "fit_in_windows", "frames_at",
-                "gradient_audit", "gradient_growth", "reweight",
+                "MultipleShooting", "Observations", "Optax", "fit", "fit_in_windows", "frames_at",
+                "gradient_audit", "gradient_growth", "observations", "reweight",
             ),
             "ensemble": ("CMAES", "DifferentialEvolution", "OpenES"),
         },
@@ -219,6 +219,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "MeanSquareDisplacement", "RadialDistribution", "Snapshot", "StructureFactor",
                 "VelocityAutocorrelation",
             ),
+            "simulate": ("RunProgress",),
         },
     ),
     "operators": (
@@ -327,7 +328,11 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "sweeping": (
         "How a sweep is computed: by which workers, until when, and what if a member fails.",
-        {"ensemble": ("Converged", "LocalWorkers", "Retry", "SlurmArray", "Sweep", "sweep")},
+        {
+            "ensemble": (
+                "Converged", "LocalWorkers", "Retry", "SlurmArray", "Sweep", "SweepProgress", "sweep",
+            ),
+        },
     ),
     "terms": (
         "Pieces of physics as rates, for Runge–Kutta and splittings; base classes of own ones.",

@@ -21,6 +21,8 @@ FAST_CASES = (
 )
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# What a page uses of the extras.
+NEEDED = {"other-tools.md": ("pandas", "pyarrow", "xarray", "h5netcdf")}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -29,6 +31,8 @@ def test_page_runs(page, tmp_path):
     script = python_blocks(page.read_text(encoding="utf-8"))
     if not script.strip():
         pytest.skip("no Python on this page")
+    for package in NEEDED.get(page.name, ()):
+        pytest.importorskip(package, reason="an extra is not installed")
     run_script(script, page.relative_to(ROOT).as_posix(), tmp_path)
 
 

@@ -25,7 +25,7 @@ ARCHITECTURE = ROOT / "docs/architecture.md"
 FOREIGN = {
     "ForceField", "HarmonicAngleForce", "HarmonicBondForce", "NaCl", "NequIP", "NonbondedForce",
     "PeriodicTorsionForce", "SimpleNamespace",
-    "DirectAdjoint", "GiB", "H5MD", "JobEnvironment", "KiB", "MiB", "NaN", "NumPy", "StepId",
+    "DirectAdjoint", "GiB", "H5MD", "JobEnvironment", "KiB", "MiB", "NaN", "NumPy", "StepId", "SummaryWriter",
 }  # fmt: skip
 # Classes that a page defines itself, in a block that readers copy.
 _CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)

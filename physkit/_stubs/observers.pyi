@@ -12,3 +12,6 @@ from physkit.observe import (
     StructureFactor as StructureFactor,
     VelocityAutocorrelation as VelocityAutocorrelation,
 )
+from physkit.simulate import (
+    RunProgress as RunProgress,
+)

@@ -6,5 +6,6 @@ from physkit.ensemble import (
     Retry as Retry,
     SlurmArray as SlurmArray,
     Sweep as Sweep,
+    SweepProgress as SweepProgress,
     sweep as sweep,
 )

@@ -10,6 +10,7 @@ import physkit
 
 from .common._report import Report
 from .demo import _demo
+from .new import _new
 from .sweep import _sweep
 from .verbs import (
     _animate,
@@ -28,6 +29,7 @@ from .verbs import (
 # them imports JAX at its top: `--help` and mistyped arguments should answer at once.
 _VERBS: dict[str, Any] = {
     "demo": _demo,
+    "new": _new,
     "check": _check,
     "run": _run,
     "resume": _resume,
@@ -46,6 +48,7 @@ Simulations on differentiable arrays.
 
 A case file defines `def case(): return simulation, state`. Then:
 
+  physkit new oscillator                      a small project to begin with
   physkit check case.py                       how much memory and time it will take
   physkit run case.py --steps 10000 --to out  run it; frames and checkpoints go to out/
   physkit resume out                          go on after a kill, to the same bits

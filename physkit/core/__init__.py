@@ -140,6 +140,7 @@ from .calls._explain import (
     find_name as find_name,
     show_numbers as show_numbers,
 )
+from .calls._extras import import_extra as import_extra
 from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,

@@ -15,6 +15,7 @@ from .compute._batch_memory import (
     predict_batch_memory as predict_batch_memory,
 )
 from .compute._execute import ExecutionResult as ExecutionResult, execute as execute
+from .compute._sweep_progress import SweepProgress as SweepProgress
 from .design._designs import (
     ParameterRange as ParameterRange,
     grid as grid,

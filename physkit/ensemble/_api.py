@@ -12,6 +12,7 @@ from physkit.core import Count, KeyLike, ParameterError, PyTree, as_count, expla
 from .cluster._launch import LocalWorkers, execute_with_workers
 from .cluster._slurm_array import SlurmArray
 from .compute._execute import execute
+from .compute._sweep_progress import SweepProgress
 from .design._retry import Retry
 from .design._sweep import Sweep
 from .design._sweep_axes import Design, SweepAxis
@@ -42,6 +43,7 @@ def sweep(
     engine: str | LocalWorkers | SlurmArray = "inline",
     devices: Sequence[jax.Device | int] | None = None,
     progress: bool = True,
+    on_chunk: Callable[[SweepProgress], object] | None = None,
     wall_time: float | None = None,
 ) -> Ensemble:
     """Compute many simulations that differ in some numbers, many at a time.
@@ -62,6 +64,8 @@ def sweep(
     - `engine`: `"inline"`, in this process; `"local"` or `LocalWorkers(…)`, in several on this machine;
       `"slurm"` or `SlurmArray(…)`, a job array. These need a folder, and wait until all is done.
     - `devices`: of this process; all local ones if left out.
+    - `on_chunk`: a function that is called with a `SweepProgress` – the new members, how many are done – after
+      each chunk that this process computes.
     - `wall_time`: seconds after which it stops; call again to go on.
 
     **Errors:** those of `Sweep`; `MismatchError` for the folder of another sweep, `CapacityError` where one
@@ -104,10 +108,11 @@ def sweep(
             f"engine is one of {list(names)}, LocalWorkers(…) or SlurmArray(…); got {engine!r:.80}"
         )
     if workers is not None:
-        if to is None or devices is not None or wall_time is not None:
+        if to is None or any(x is not None for x in (devices, wall_time, on_chunk)):
             raise ParameterError(
-                "workers need a folder (to=), use the devices that they find, and SlurmArray(minutes=…) "
-                "limits their time: give to=, and neither devices= nor wall_time="
+                "workers need a folder (to=), use the devices that they find, SlurmArray(minutes=…) limits "
+                "their time, and they call no function of this process: give to=, and neither devices= nor "
+                "wall_time= nor on_chunk="
             )
         # The stopping reason is of this call only: it is not stored in the folder.
         reason = execute_with_workers(
@@ -124,6 +129,7 @@ def sweep(
         devices=devices,
         progress=progress,
         wall_time=wall_time,
+        on_chunk=on_chunk,
     )
     if isinstance(store, MemoryStore):
         ensemble = collect_from(store, definition.reduce)

@@ -1,6 +1,7 @@
 """Which numbers of a model, fits of them, and how far to trust their derivatives."""
 
 from ._frames_at import FramesAt as FramesAt, frames_at as frames_at
+from ._observations import Observations as Observations, observations as observations
 from ._reweighting import (
     EquilibriumSamples as EquilibriumSamples,
     ReweightedAverage as ReweightedAverage,
@@ -29,6 +30,7 @@ from .solve._coordinates import (
     make_coordinates as make_coordinates,
 )
 from .solve._fit import fit as fit
+from .solve._fit_progress import FitProgress as FitProgress
 from .solve._fit_result import (
     Attempt as Attempt,
     Fit as Fit,

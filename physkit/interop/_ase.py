@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import MissingExtraError, ParameterError, UnitSystem, explain_call, metal
+from physkit.core import ParameterError, UnitSystem, explain_call, import_extra, metal
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import DistanceConstraints, Particles, RigidWater, element_symbol
 
@@ -18,11 +18,7 @@ def require_ase() -> Any:
 
     **Errors:** `MissingExtraError` without the extra `physkit[md]`.
     """
-    try:
-        import ase  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingExtraError("this needs ASE: pip install physkit[md]") from error
-    return ase
+    return import_extra("ase", "md", "this")
 
 
 @explain_call

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import MissingExtraError, ParameterError, concrete_value
+from physkit.core import ParameterError, concrete_value, import_extra
 from physkit.quantum import (
     FIXED_GATES,
     AbstractGate,
@@ -211,11 +211,6 @@ def _number(angle: Any) -> str:
 
 
 def _require_package() -> Any:
-    try:
-        import openqasm3  # pyright: ignore[reportMissingImports]
-        import openqasm3.parser  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise MissingExtraError(
-            "reading and writing OpenQASM needs openqasm3: pip install 'physkit[quantum]'"
-        ) from None
-    return openqasm3
+    purpose = "reading and writing OpenQASM"
+    import_extra("openqasm3.parser", "quantum", purpose)  # its own dependency may be missing
+    return import_extra("openqasm3", "quantum", purpose)

@@ -31,6 +31,7 @@ from ._process_group import (
     single_process as single_process,
 )
 from ._process_info import ProcessInfo as ProcessInfo, detect_process as detect_process
+from ._show_versions import installation as installation, show_versions as show_versions
 from ._spmd import (
     BACKEND_VARIABLE as BACKEND_VARIABLE,
     Spmd as Spmd,

@@ -21,6 +21,7 @@ from .driver._crash_record import read_crash_record as read_crash_record
 from .driver._progress import Progress as Progress
 from .driver._run import run as run
 from .driver._run_identity import member_code_digest as member_code_digest
+from .driver._run_progress import RunProgress as RunProgress
 from .driver._run_result import Growth as Growth, Run as Run
 from .driver._simulate import (
     Result as Result,

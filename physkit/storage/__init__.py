@@ -21,7 +21,6 @@ from ._provenance import (
     provenance_changes as provenance_changes,
 )
 from ._untrusted_hdf5 import damaged_error as damaged_error
-from ._xarray import require_xarray as require_xarray
 from .checkpoint._checkpoint import (
     RestoredCheckpoint as RestoredCheckpoint,
     load_checkpoint as load_checkpoint,
@@ -38,8 +37,16 @@ from .checkpoint._identity import (
 )
 from .checkpoint._program_digest import program_digest as program_digest
 from .checkpoint._tree_description import digest as digest, fingerprint as fingerprint
+from .exporters._column_files import (
+    write_dataframe as write_dataframe,
+)
 from .exporters._export import export as export
 from .recording._frame_sharding import FrameSharding as FrameSharding
+from .recording._labeled_arrays import (
+    LabeledArray as LabeledArray,
+    to_dataframe as to_dataframe,
+    to_dataset as to_dataset,
+)
 from .recording._load_component import (
     is_trajectory as is_trajectory,
     load_component as load_component,
@@ -48,6 +55,7 @@ from .recording._other_formats import RECORDING_SUFFIXES as RECORDING_SUFFIXES
 from .recording._output import Output as Output
 from .recording._recorded_series import Series as Series
 from .recording._recording import Recording as Recording, open as open
+from .recording._series_files import named_leaves as named_leaves
 from .recording._table import (
     Column as Column,
     Table as Table,

@@ -83,3 +83,8 @@ def picture_stem(path: str, names: list[str]) -> str:
     parts = [Path(path).resolve().stem, *names]
     # Names of series are free text: only characters that every file system takes.
     return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in part) for part in parts)
+
+
+def is_sweep(path: str) -> bool:
+    """Whether this is the folder of a sweep."""
+    return Path(path, "sweep.h5").is_file()  # ensemble.INDEX_FILE, without waiting for its imports

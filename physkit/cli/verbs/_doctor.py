@@ -24,6 +24,8 @@ EXAMPLES = """\
 _EXTRAS = {
     "xarray": "labeled arrays: pip install 'physkit[xarray]'",
     "h5netcdf": "xarray opens fields: pip install 'physkit[xarray]'",
+    "pandas": "tables: pip install 'physkit[pandas]'",
+    "pyarrow": "Parquet files of tables: pip install 'physkit[pandas]'",
     "argcomplete": "Tab completes words: pip install 'physkit[completion]'",
 }
 _SLOW = {
@@ -110,6 +112,7 @@ def _check_packages() -> Iterator[Finding]:
 
 
 def _version(name: str) -> str | None:
+    # That of `physkit.parallel` comes with JAX, which may be what is broken.
     from importlib import metadata
 
     try:

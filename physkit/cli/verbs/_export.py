@@ -1,20 +1,31 @@
-"""Write what was recorded as CSV, NumPy, XYZ or VTK.
+"""Write what was recorded as CSV, Parquet, NumPy, XYZ or VTK.
 
 The ending says which:
 
   .csv            numbers and short vectors, with steps and times
+  .parquet        the same as a file of columns, for pandas and others; also .feather
   .npz            NumPy arrays of anything
   .extxyz, .xyz   particles, for OVITO, ASE and VMD
   .vti, .vtp      one frame of fields (.vti) or particles (.vtp), for ParaView
   .pvd            all frames of fields or particles, for ParaView, in NAME_frames/ beside it
+
+Of a sweep: .csv, .parquet and .feather have a row for each member, or with --frames for each member and frame;
+.npz and .nc have every array.
 
 The files in the run's folder open as they are, too: .h5md in MDAnalysis, .vtkhdf in ParaView and xarray.
 """
 
 import argparse
 
-from ..common._recordings import add_output_arguments, open_recording, output_path, select_series
+from ..common._recordings import (
+    add_output_arguments,
+    is_sweep,
+    open_recording,
+    output_path,
+    select_series,
+)
 from ..common._report import Report
+from ..common._sweep_results import require_sweep_suffix, write_sweep
 
 NEEDS_DOUBLE = False
 EXAMPLES = """\
@@ -22,12 +33,15 @@ EXAMPLES = """\
   physkit export out --to everything.npz
   physkit export out x --to melt.extxyz --frames 100:200:10
   physkit export out vorticity --to vortices.pvd
+  physkit export mysweep --to members.parquet
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `physkit export`."""
-    parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
+    parser.add_argument(
+        "path", metavar="FILE", help="the folder of a run or a sweep, or a file of a run"
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all that fits")
     parser.add_argument(
         "--frames", metavar="A:B:C", help="from A to before B, every C-th; or one number"
@@ -43,6 +57,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
     if args.to is None:
         raise ParameterError("export needs --to FILE, e.g. --to energies.csv or --to melt.extxyz")
+    if is_sweep(args.path):
+        return _export_sweep(args, report)
     recording = open_recording(args.path)
     select_series(recording, args.names)  # refuse unknown names before anything is written
     path = output_path(args, args.to)
@@ -56,6 +72,25 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
     export(recording, path, args.names or None, frames=frames, progress=report_progress)
     bar.close()
+    report.file(path)
+    return 0
+
+
+def _export_sweep(args: argparse.Namespace, report: Report) -> int:
+    """The members of a sweep that there are so far."""
+    from physkit.core import ParameterError
+    from physkit.ensemble import collect
+
+    if args.names:
+        raise ParameterError("of a sweep everything is exported: give no names")
+    frames = None if args.frames is None else _slice(args.frames)
+    path = output_path(args, args.to)
+    require_sweep_suffix(path)
+    if frames is not None and path.suffix not in (".parquet", ".feather"):
+        raise ParameterError(
+            "--frames of a sweep makes a row for each member and frame: give --to *.parquet or *.feather"
+        )
+    write_sweep(collect(args.path), path, frames)
     report.file(path)
     return 0
 

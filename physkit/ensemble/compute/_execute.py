@@ -18,6 +18,7 @@ from ..design._sweep import Sweep
 from ..statistics._reductions import Partial, merge_partials
 from ..store._chunk_result import ChunkResult
 from ..store._chunk_store import AbstractChunkStore
+from ..store._ensemble import Ensemble
 from ..store._memory_store import MemoryStore
 from ..store._stored_chunk import StoredChunk
 from ..store._sweep_folder import SweepFolder
@@ -25,6 +26,7 @@ from ._batch_memory import choose_chunk_size
 from ._chunk_runner import ChunkRunner, ChunkStopped
 from ._output_shapes import frame_times, output_shapes, require_recorded
 from ._sharded_members import ShardedMemberRunner
+from ._sweep_progress import SweepProgress
 
 Claim: TypeAlias = Callable[[int], contextlib.AbstractContextManager[bool]]
 
@@ -61,6 +63,7 @@ def execute(
     wall_time: float | None = None,
     claim: Claim | None = None,
     check: Sequence[int] | None = None,
+    on_chunk: Callable[[SweepProgress], object] | None = None,
 ) -> ExecutionResult:
     """Compute the chunks of a sweep that are missing in its folder, in this process.
 
@@ -76,6 +79,7 @@ def execute(
     - `wall_time`: seconds after which nothing further is begun.
     - `check`: which of the finished chunks are read and checked first, all of `chunks` if left out. Damaged
       ones are set aside, with a warning, and computed anew.
+    - `on_chunk`: called with a `SweepProgress` after each chunk that was computed here.
     - `claim(number)`: a context that says whether a chunk may be computed here, for several workers.
 
     **Errors:** `MismatchError` for the folder of another sweep, `FileError` for one that holds something
@@ -124,10 +128,14 @@ def execute(
                 if not claimed or (claim is not None and number in store.finished_chunks()):
                     continue
                 try:
-                    computer.compute(number, stop, bar)
+                    chunk = computer.compute(number, stop, bar)
                 except ChunkStopped:
                     break
             computed.append(number)
+            if on_chunk is not None:
+                # The chunk is saved: what the function raises does not lose it.
+                members = Ensemble({number: chunk}, reduced={}, **store.description._asdict())
+                on_chunk(SweepProgress(number, bar.done, bar.total, members))
     bar.close()
     # Listed again: chunks of other workers count as finished, too.
     finished = set(store.finished_chunks())
@@ -187,7 +195,7 @@ class _ChunkComputer:
         self._runners: dict[tuple[int, int], ChunkRunner | ShardedMemberRunner] = {}
         self._reduced: dict[int, dict[str, Partial]] = {}  # by chunk, also of other workers
 
-    def compute(self, number: int, stop: StopRequest, bar: Progress) -> None:
+    def compute(self, number: int, stop: StopRequest, bar: Progress) -> StoredChunk:
         """Compute chunk `number`, and save it."""
         members = self.chunks[number]
         group = self.sweep.group_of(members)
@@ -214,6 +222,7 @@ class _ChunkComputer:
             bar.write_line(
                 f"chunk {number + 1}: {np.sum(~result.ok)} of {len(members)} members failed"
             )
+        return chunk
 
     def has_converged(self) -> bool:
         """Whether the stopping rule is met, by the chunks of all workers."""

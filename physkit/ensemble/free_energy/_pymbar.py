@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from scipy.optimize import OptimizeWarning
 
-from physkit.core import MissingExtraError
+from physkit.core import import_extra
 
 
 @contextlib.contextmanager
@@ -27,12 +27,7 @@ def open_pymbar() -> Iterator[Any]:
         # Remarks about JAX, and about correlated data, of which `free_energies` takes care.
         logger.setLevel(logging.ERROR)
         try:
-            import pymbar  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtraError(
-                "free energies by MBAR and WHAM need pymbar: pip install physkit[md]"
-            ) from error
-        try:
+            pymbar = import_extra("pymbar", "md", "free_energies, by MBAR and WHAM,")
             with warnings.catch_warnings():
                 # It gives one solver the options of another.
                 warnings.simplefilter("ignore", OptimizeWarning)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from physkit.core import ADVICE, Fault, ParameterError, printable
-from physkit.storage import require_xarray
+from physkit.core import ADVICE, Fault, ParameterError, import_extra, printable
 
 from ._member_array import MemberArray
+from ._member_table import member_columns, members_dataframe
 from ._stored_chunk import StoredChunk
 
 _MAX_ROWS = 12
@@ -119,7 +119,7 @@ class Ensemble(Mapping[str, MemberArray]):
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        xarray = require_xarray()
+        xarray = import_extra("xarray", "xarray", "to_xarray")
         labels: dict[str, Any] = {"member": self.members, "ok": ("member", self.ok)}
         for name, values in self.coordinates.items():
             dims = ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
@@ -151,6 +151,23 @@ class Ensemble(Mapping[str, MemberArray]):
             inner = [f"{name}_{k}" for k in range(values.ndim - 1)]
             arrays[name] = (("member", *inner), np.asarray(values))
         return xarray.Dataset(arrays, labels, attrs={"title": self._title})
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """A table as columns, `[members]`: swept numbers, `ok`, results, and last frames of scalar series."""
+        return member_columns(self)
+
+    def to_pandas(self, *, frames: bool | slice = False) -> Any:
+        """A `pandas.DataFrame` with a row for each member, of what `columns` has; index `member`.
+
+        **Arguments:**
+
+        - `frames`: True, or a slice of them, for a row per member and time instead (index `member`, `time`),
+          of scalars and vectors. What was not recorded at a time is missing.
+
+        **Errors:** `MissingExtraError` without the extra `physkit[pandas]`; `ParameterError` where no frames
+        were kept.
+        """
+        return members_dataframe(self, frames)
 
     def require_complete(self) -> "Ensemble":
         """This ensemble, if all of its members are there.

@@ -114,7 +114,7 @@ def descend(
         losses.append(loss)
         gradients.append(gradient)
         count += length
-        report(count, loss[-1], gradient[-1])
+        report(count, loss[-1], gradient[-1], state.z)
         out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
         if np.all(out_of_patience | ~np.isfinite(loss[-1])):
             break

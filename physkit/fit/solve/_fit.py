@@ -41,8 +41,8 @@ from ._coordinates import (
     values_at,
 )
 from ._fit_by_search import fit_by_search, refuse_for_gradients, require_for_search
+from ._fit_progress import FitProgress, progress_report
 from ._fit_result import Attempt, Fit, History
-from ._iterate import Report
 from ._methods import AbstractMethod, Kind, MethodLike, as_method
 from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
 from ._program import compile_by_content
@@ -73,6 +73,7 @@ def fit(
     devices: Sequence[jax.Device | int] | None = None,
     wall_time: float | None = None,
     progress: bool = True,
+    on_iteration: Callable[[FitProgress], object] | None = None,
     title: str = "fit",
 ) -> Fit:
     """Change the numbers that `where` points at until `objective` is least.
@@ -109,6 +110,9 @@ def fit(
       them if left out; and the devices, all local ones. Results do not depend on them.
     - `wall_time`: seconds after which a search begins no further generation.
     - `progress`: show a bar with loss and gradient.
+    - `on_iteration`: a function that is called with a `FitProgress` – step, loss, parameters – after each
+      step of the method (of an optimizer of optax: fifty times on the way); not of a search, whose generations
+      are in its history.
 
     **Returns:** a `Fit`.
 
@@ -129,7 +133,9 @@ def fit(
     searches = isinstance(method, AbstractSearch)
     if searches:
         others = None if isinstance(starts, int) and starts == 1 else starts
-        require_for_search({"starts": others, "errors": errors, "jac": jac})
+        require_for_search(
+            {"starts": others, "errors": errors, "jac": jac, "on_iteration": on_iteration}
+        )
     else:
         of_searches = {
             "to": to,
@@ -165,7 +171,7 @@ def fit(
 
     bar = Progress(chosen_method.step_limit, title=title, enabled=progress)
     found = minimize_with_restarts(
-        problem, chosen_method, inputs, z, at_start, program, _progress_report(bar)
+        problem, chosen_method, inputs, z, at_start, program, progress_report(bar, on_iteration)
     )
     if found.first.diverged.all() and len(z) > 1:
         raise ObjectiveError(f"the objective is not finite from any of the {len(z)} starts")
@@ -336,16 +342,6 @@ def _warn_of_no_effect(jacobian: np.ndarray, labels: tuple[str, ...]) -> list[st
             stacklevel=3,
         )
     return without_effect
-
-
-def _progress_report(bar: Progress) -> Report:
-    def report(count: int, losses: np.ndarray, gradients: np.ndarray) -> None:
-        k = int(np.argmin(np.where(np.isfinite(losses), losses, np.inf)))
-        finite = int(np.isfinite(losses).sum())
-        starts = f"  {finite}/{len(losses)} starts" if len(losses) > 1 else ""
-        bar.update(count, f"loss {losses[k]:.6g}  |gradient| {gradients[k]:.2g}{starts}")
-
-    return report
 
 
 def _loss(value: np.ndarray) -> float:

@@ -16,8 +16,8 @@ from ._problem import ObjectiveInputs, Problem
 from ._program import compile_by_content
 
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
-# Called with the step, the losses, and the norms of the gradients, of all starts.
-Report: TypeAlias = Callable[[int, np.ndarray, np.ndarray], None]
+# Called with the step, the losses, the norms of the gradients, and z, of all starts.
+Report: TypeAlias = Callable[[int, np.ndarray, np.ndarray, jax.Array], None]
 
 
 class Descent(NamedTuple):
@@ -194,7 +194,7 @@ def iterate(
         # Near the minimum rounding makes the loss go up and down without an end.
         without_gain = np.where(finite & (loss < lowest), 0, without_gain + 1)
         lowest = np.where(finite, np.fmin(lowest, loss), lowest)
-        report(count, losses[-1], gradients[-1])
+        report(count, losses[-1], gradients[-1], position)
         if np.all(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN)):
             break
     return Descent(

@@ -5,7 +5,7 @@ nothing.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -13,12 +13,16 @@ import numpy as np
 from physkit.core import as_device_array, replace_fields
 
 from ..uncertainty._standard_errors import singular_value_cutoff
-from ._coordinates import Coordinates, natural_coordinates
+from ._coordinates import Coordinates, natural_coordinates, values_at
 from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import ObjectiveInputs, Problem
 
+# Called with the step, losses and norms of gradients of all starts, and what gives the parameters of one.
+FitReport: TypeAlias = Callable[
+    [int, np.ndarray, np.ndarray, Callable[[int], dict[str, np.ndarray]]], None
+]
 _STEPS_PER_START = 60  # steps after which columns of the Jacobian are scaled anew
 _MAX_STEP_LEFT = 0.05  # in standard errors: how far the minimum may be where no solver gets nearer
 
@@ -52,7 +56,7 @@ def minimize_with_restarts(
     z: jax.Array,
     at_start: tuple[np.ndarray, np.ndarray],
     program: Callable[[jax.Array, ObjectiveInputs], tuple[jax.Array, jax.Array]],
-    report: Report,
+    report: FitReport,
 ) -> SearchResult:
     """From starts z, `[s p]`, to the best minimum.
 
@@ -66,7 +70,9 @@ def minimize_with_restarts(
     value, jacobian = at_start
     inputs, z = _scaled_inputs(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
-        first = descend(method, problem, z, inputs, _in_own_units(report, float(inputs.unit), 0))
+        first = descend(
+            method, problem, z, inputs, _in_own_units(report, inputs, float(inputs.unit), 0)
+        )
         return _first_order_result(method, inputs, natural, first, evaluate)
     assert isinstance(method, AbstractIterative)
     power = 2 if problem.kind == "residuals" else 1  # of the unit, in the loss
@@ -81,7 +87,7 @@ def minimize_with_restarts(
         steps_left = method.max_steps - steps
         # Several starts share one scale of columns: none is scaled anew before the best is known.
         most_steps = min(_STEPS_PER_START, steps_left) if len(z) == 1 else steps_left
-        descent = iterate(solver, z, inputs, most_steps, _in_own_units(report, unit, steps))
+        descent = iterate(solver, z, inputs, most_steps, _in_own_units(report, inputs, unit, steps))
         if first is None:
             first = descent._replace(losses=descent.losses * unit)
             best = _best_start(descent)
@@ -137,11 +143,18 @@ def minimize_with_restarts(
     )  # fmt: skip
 
 
-def _in_own_units(report: Report, unit: float, steps_before: int) -> Report:
-    """`report`, called with steps counted from the first start on, and with losses that are not scaled."""
+def _in_own_units(
+    report: FitReport, inputs: ObjectiveInputs, unit: float, steps_before: int
+) -> Report:
+    """`report`, with steps counted from the first start on, losses not scaled, and parameters for z."""
 
-    def scaled_report(step: int, losses: np.ndarray, gradients: np.ndarray) -> None:
-        report(steps_before + step, losses * unit, gradients * unit)
+    def scaled_report(step: int, losses: np.ndarray, gradients: np.ndarray, z: jax.Array) -> None:
+        def values(start: int) -> dict[str, np.ndarray]:
+            of_start = as_device_array(np.asarray(z).reshape(len(losses), -1)[start])
+            found = values_at(inputs.coordinates, of_start)
+            return {name: np.asarray(x) for name, x in found.items()}
+
+        report(steps_before + step, losses * unit, gradients * unit, values)
 
     return scaled_report
 

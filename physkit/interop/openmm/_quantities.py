@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import MissingExtraError, UnitSystem, molecular
+from physkit.core import UnitSystem, import_extra, molecular
 
 
 def require_openmm() -> Any:
@@ -12,11 +12,7 @@ def require_openmm() -> Any:
 
     **Errors:** `MissingExtraError` without the extra `physkit[md]`.
     """
-    try:
-        import openmm  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingExtraError("this needs OpenMM: pip install physkit[md]") from error
-    return openmm
+    return import_extra("openmm", "md", "this")
 
 
 class Converter:

@@ -23,12 +23,14 @@ class Recorder:
         self._chunks: list[Frame] = []  # leaves [blocks, frames per block, …]
         self._first: Frame | None = None
         self._blocks = 0
+        self._newest: tuple[Frame, dict[str, np.ndarray]] = {}, {}  # frames, and the step of each
 
     def add_initial(self, frames: Frame) -> None:
         """Record step 0."""
         host = jax.tree.map(np.asarray, frames)
+        self._newest = host, {name: np.array([self._begin]) for name in host}
         if self._output is not None:
-            self._output.add(host, {name: np.array([self._begin]) for name in host})
+            self._output.add(*self._newest)
         else:
             self._first = host
 
@@ -36,11 +38,12 @@ class Recorder:
         """Record the first `blocks` rows of a chunk's buffer, each a block with its frames."""
         # Copied: a view would keep the whole buffer alive, whose other rows are unused.
         chunk = jax.tree.map(lambda x: np.array(np.asarray(x)[:blocks]), buffer)
+        begin = self._begin + self._blocks * self._sim.observation_period
+        steps = {name: self._steps(frame, begin, blocks) for name, frame in chunk.items()}
+        self._newest = jax.tree.map(merge_time_axes, chunk), steps
         if self._output is not None:
             self._chunks = [chunk]  # for the progress line
-            begin = self._begin + self._blocks * self._sim.observation_period
-            steps = {name: self._steps(frame, begin, blocks) for name, frame in chunk.items()}
-            self._output.add(jax.tree.map(merge_time_axes, chunk), steps)
+            self._output.add(*self._newest)
         else:
             self._chunks.append(chunk)
         self._blocks += blocks
@@ -65,6 +68,14 @@ class Recorder:
                 steps.append(self._steps(frame, self._begin, self._blocks))
             out[name] = t0 + dt * np.concatenate(steps).astype(float)
         return out
+
+    def newest(self) -> tuple[Frame, dict[str, np.ndarray]]:
+        """The frames that were added last, time first, and their times; {} where others have parts of them."""
+        if self._output is not None and self._output.is_sharded:
+            return {}, {}
+        frames, steps = self._newest
+        t0, dt = float(self._sim.t0), float(self._sim.dt)
+        return frames, {name: t0 + dt * n.astype(float) for name, n in steps.items()}
 
     def note(self) -> str:
         """The newest scalar frames, for the progress line."""

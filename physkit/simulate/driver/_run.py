@@ -2,6 +2,7 @@
 
 import operator
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,6 +37,7 @@ from ._chunk_driver import MAX_GROWTHS, ChunkDriver
 from ._compatibility import explain_carry_errors, require_no_run
 from ._progress import Progress
 from ._recorder import Recorder
+from ._run_progress import ProgressCaller, RunProgress
 from ._run_result import Growth, Run
 from ._run_storage import Resume, RunStorage
 from ._same_start import require_same_start
@@ -55,6 +57,7 @@ def run(
     checkpoint: str | Path | Checkpoints | None = None,
     resume: Resume = False,
     progress: bool = True,
+    on_chunk: Callable[[RunProgress], object] | None = None,
     wall_time: float | None = None,
     devices: DevicesLike | None = None,
 ) -> Run:
@@ -83,6 +86,10 @@ def run(
       `Run.frames` begins after the checkpoint. A checkpoint of another run – another start, key, simulation
       or code – is refused; `"changed"` goes on from it all the same, with a warning that says what differs.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
+    - `on_chunk`: a function that is called on the host with a `RunProgress` – step, new frames, health – at the
+      start, at the end of each chunk, and before an error of the simulation is raised; by the first of
+      several processes. A chunk is a second or so of steps, however many these are: frames do not depend
+      on that. What the function raises ends the run, with what was recorded so far in its files.
     - `wall_time`: seconds after which no further chunk is begun.
     - `devices`: shard the domain over so many devices per axis of space, `(2, 2)`; `"gpu"`, `"cpu:4"`,
       or JAX devices in (nested) lists. The result is that of one device to rounding; frames come out
@@ -115,7 +122,7 @@ def run(
         )
         carry = host.as_carry(carry_or_state, key)
         with RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage:
-            return _advance(host, storage, stop, blocks, progress)
+            return _advance(host, storage, stop, blocks, progress, on_chunk)
 
 
 def _advance(
@@ -124,6 +131,7 @@ def _advance(
     stop: StopRequest,
     blocks: int,
     progress: bool,
+    on_chunk: Callable[[RunProgress], object] | None,
 ) -> Run:
     """The run from where its storage says to `blocks` blocks after its beginning."""
     sim, carry, start_time = host.sim, storage.carry, time.monotonic()
@@ -133,11 +141,15 @@ def _advance(
     bar = Progress(
         blocks * period, enabled=progress and host.process_group.is_first, begin=before * period
     )
+    tell = ProgressCaller(
+        on_chunk if host.process_group.is_first else None, sim, recorder, int(carry.step)
+    )
     if carry.is_initial:
         carry, frames = host.observe_initial(carry)
         recorder.add_initial(frames)
     if storage.resumed is None:
         storage.save(carry, done)  # so that a fault in the very first chunk can be replayed, too
+    tell(carry)
     program = host.program(carry)
     scheduler = ChunkScheduler(program.max_blocks)
     growths = GrowthLog(bar)
@@ -152,10 +164,11 @@ def _advance(
         carry, chunk = driver.advance(carry, count)
         # First of all: neither frames nor checkpoints of a bad chunk may reach the disk.
         if not chunk.health.ok:
-            _raise_fault(host, storage, carry, chunk, done, count)
+            _raise_fault(host, storage, tell, carry, chunk, done, count)
         carry, done = chunk.after, done + count
         recorder.add(chunk.frames, count)
         bar.update(done * period, recorder.note())
+        tell(carry, chunk.health)
         # Collective, as `save_if_due`: all processes come here with the same `done`.
         if done < blocks and stop.check(scheduler.next_seconds):
             bar.write_line(f"stopped by {stop.reason} after step {int(carry.step)}")
@@ -225,6 +238,7 @@ def _raise_overflow(
 def _raise_fault(
     host: SingleDevice | DistributedDomain,
     storage: RunStorage,
+    tell: ProgressCaller,
     carry: Carry | ShardedCarry,
     chunk: ChunkAttempt,
     done: int,
@@ -241,6 +255,7 @@ def _raise_fault(
         chunk.health.check(where, sim=sim, carry=host.to_single_device(carry), steps=steps)
     except PhyskitError as error:
         storage.crash(error, carry, done, steps)
+        tell.add_failure(error, after, chunk.health)
         raise
 
 

@@ -1,6 +1,7 @@
 """`Run`, the result of `run`."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,19 @@ from physkit.core import (
     EXIT_TRY_AGAIN,
     ComponentError,
     FileError,
+    ParameterError,
     PyTree,
     State,
     explain_attribute,
 )
-from physkit.storage import Recording, open as open_file
+from physkit.storage import (
+    LabeledArray,
+    Recording,
+    named_leaves,
+    open as open_file,
+    to_dataframe,
+    to_dataset,
+)
 
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
@@ -83,6 +92,50 @@ class Run:
     def steps_per_second(self) -> float:
         """Speed without compilation."""
         return self.steps / max(self.seconds - self.compile_seconds, 1e-9)
+
+    def to_xarray(self) -> Any:
+        """The frames as a labeled `xarray.Dataset`, in memory or, where there are, from the run's files.
+
+        Quantities of one interval share the axis `time`; others have `time_1`, `time_2` … Files know the names
+        of all axes and the coordinates of fields; axes in memory are numbered.
+
+        **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
+        """
+        if self.to is not None:
+            return self.recording.to_xarray()
+        return to_dataset(self._labeled(self.frames), {})
+
+    def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+        """A `pandas.DataFrame` with the index `time`, and a column for each number: `energy`, `momentum[0]` …
+
+        Quantities of different intervals are joined; what was not recorded at a time is missing there.
+
+        **Arguments:** `names`: which quantities; all scalars and vectors if left out.
+
+        **Errors:** `ParameterError` where one that is named is larger than a vector; `MissingExtraError`
+        without the extra `physkit[pandas]`.
+        """
+        if self.to is not None:
+            return self.recording.to_pandas(names)
+        if unknown := [name for name in names or () if name not in self.frames]:
+            raise ParameterError(
+                f"no frames of {', '.join(unknown)}; available: {', '.join(self.frames)}"
+            )
+        chosen = self.frames if names is None else {name: self.frames[name] for name in names}
+        return to_dataframe(self._labeled(chosen), names is None)
+
+    def _labeled(self, frames: dict[str, PyTree]) -> list[LabeledArray]:
+        """Every array of the frames, with its times."""
+        return [
+            LabeledArray(
+                leaf_name,
+                np.asarray(leaf),
+                ("time", *(f"axis_{k}" for k in range(np.ndim(leaf) - 1))),
+                self.times[name],
+            )
+            for name, frame in frames.items()
+            for leaf_name, leaf in named_leaves(name, frame)
+        ]
 
     def __getitem__(self, name: str) -> PyTree:
         for recorded in (self.frames, self.summary):

@@ -7,6 +7,7 @@ import numpy as np
 from physkit.core import ParameterError
 
 from .._atomic import open_atomically
+from ..recording._labeled_arrays import named_columns, select_columns
 from ._export_request import ExportRequest
 from ._number_text import shortest_text
 
@@ -31,9 +32,7 @@ def write_csv(target: Path, request: ExportRequest) -> None:
     **Errors:** `ParameterError` for other shapes, or series of several intervals.
     """
     # Larger arrays are left out if the user named no series, and refused if the user did.
-    chosen = [s for s in request.series if s.ndim < 3 or not request.takes_all]
-    if not chosen or any(s.ndim > 2 for s in chosen):
-        raise ParameterError("a table holds scalars and vectors; name some with names=[…]")
+    chosen = select_columns(request.series, request.takes_all)
     steps = chosen[0].step
     if any(not np.array_equal(s.step, steps) for s in chosen[1:]):
         counts = {s.name: len(s) for s in chosen}
@@ -42,10 +41,8 @@ def write_csv(target: Path, request: ExportRequest) -> None:
         )
     header, columns = ["step", "time"], [steps[request.frames], chosen[0].time[request.frames]]
     for done, series in enumerate(chosen):
-        values = series[request.frames]
-        rows = values[:, None] if values.ndim == 1 else values  # (frames, components)
-        for k, column in enumerate(rows.T):
-            header.append(series.name if values.ndim == 1 else f"{series.name}[{k}]")
+        for name, column in named_columns(series.name, np.asarray(series[request.frames])):
+            header.append(name)
             columns.append(column)
         request.progress(done, len(chosen))
     with open_atomically(target, "w") as file:

@@ -8,6 +8,7 @@ from physkit.core import ParameterError, explain_call
 from .._atomic import to_path
 from ..recording._recording import Recording, open as open_file
 from ._arrays import write_csv, write_npz
+from ._column_files import write_columns
 from ._export_request import ExportRequest, Progress
 from ._vtk import write_vtk
 from ._xyz import write_xyz
@@ -26,6 +27,8 @@ def export(
 
     - `.npz`: NumPy arrays, each with `NAME.step` and `NAME.time`.
     - `.csv`: a table of scalars and short vectors of one interval, with steps and times.
+    - `.parquet`, `.feather`: the same as a file of columns, of several intervals, too: what was not recorded at
+      a time is missing. These need the extra `physkit[pandas]`.
     - `.xyz`, `.extxyz`: extended XYZ of one trajectory, for OVITO, ASE and VMD, which know elements
       only: species are called by `species_names`, those without names H, He, Li …; X without species.
     - `.vti`, `.vtp`: the last frame of fields of one grid, or of particles, for ParaView and VTK.
@@ -63,6 +66,8 @@ def _ignore(done: int, total: int) -> None:
 _WRITERS: dict[str, Callable[[Path, ExportRequest], None]] = {
     ".npz": write_npz,
     ".csv": write_csv,
+    ".parquet": write_columns,
+    ".feather": write_columns,
     ".xyz": write_xyz,
     ".extxyz": write_xyz,
     ".vti": write_vtk,

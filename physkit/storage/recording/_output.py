@@ -86,6 +86,11 @@ class Output:
         return self._t0 + self._dt * np.asarray(steps, np.float64)
 
     @property
+    def is_sharded(self) -> bool:
+        """Whether each of several processes writes its own part of the frames."""
+        return self._sharding is not None
+
+    @property
     def exists(self) -> bool:
         """Whether a run has written here."""
         return (self.folder / INDEX_NAME).exists()

@@ -10,10 +10,10 @@ from physkit.core import FileError, printable
 
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import damaged_error
-from .._xarray import require_xarray
 from ._field_files import to_field_layout
 from ._frame_checksums import FileChecksums
 from ._frame_sharding import FrameSharding
+from ._labeled_arrays import LabeledArray, to_dataframe, to_dataset
 
 
 class Series:
@@ -141,16 +141,25 @@ class Series:
         except (OSError, RuntimeError, ValueError) as error:
             raise damaged_error(self.path, f"{self.name} cannot be read ({error})") from error
 
+    def labeled(self) -> LabeledArray:
+        """This series with the names of its axes, and what is known along them."""
+        points = self.coordinates() if self.kind == "fields" else {}
+        return LabeledArray(self.name, self, self.dims, self.time, self.step, points)
+
     def to_xarray(self) -> Any:
         """A labeled `xarray.DataArray`.
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        labeled = require_xarray()
-        labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
-        if self.kind == "fields":
-            labels |= self.coordinates()
-        return labeled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
+        return to_dataset([self.labeled()], {})[self.name]
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row for each time; of a scalar or a vector.
+
+        **Errors:** `ParameterError` for larger arrays; `MissingExtraError` without the extra
+        `physkit[pandas]`.
+        """
+        return to_dataframe([self.labeled()], False)
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))

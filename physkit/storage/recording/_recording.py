@@ -2,7 +2,7 @@
 
 import json
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from .._untrusted_hdf5 import (
 from ._frame_checksums import FileChecksums, read_table_text
 from ._frame_sharding import parse_sharding, read_index, require_shards
 from ._growing_files import FORMAT, UNCHECKED_FORMAT, checksums_in
+from ._labeled_arrays import to_dataframe, to_dataset
 from ._other_formats import RECORDING_SUFFIXES, require_recording_format
 from ._recorded_series import Series, ShardedSeries
 
@@ -49,6 +50,36 @@ class Recording(Mapping[str, Series]):
 
     def __len__(self) -> int:
         return len(self._series)
+
+    def to_xarray(self) -> Any:
+        """All of it as a labeled `xarray.Dataset`, read into memory.
+
+        Quantities of one interval share the axis `time`, with `step`; others have `time_1`, `time_2` … Fields
+        have the coordinates of their points.
+
+        **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
+        """
+        written_by = {
+            f"{name}.{key}": str(value)
+            for name, entries in self.provenance.items()
+            for key, value in (entries.items() if isinstance(entries, dict) else ())
+            if key in ("physkit", "written")
+        }
+        arrays = [series.labeled() for series in self.values()]
+        return to_dataset(arrays, {"title": str(self.path), **written_by})
+
+    def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+        """A `pandas.DataFrame` with the index `time`, and a column for each number: `energy`, `momentum[0]` …
+
+        Quantities of different intervals are joined by step; what was not recorded at one is missing there.
+
+        **Arguments:** `names`: which quantities; all scalars and vectors if left out.
+
+        **Errors:** `ParameterError` where one that is named is larger than a vector; `MissingExtraError`
+        without the extra `physkit[pandas]`.
+        """
+        chosen = [self[name].labeled() for name in (self if names is None else names)]
+        return to_dataframe(chosen, names is None)
 
     def __repr__(self) -> str:
         return "\n".join([f"Recording {self.path}", *(f"  {s!r}" for s in self._series.values())])

@@ -1,0 +1,67 @@
+"""Results of a sweep as a file, in the format that its ending says."""
+
+import csv
+import io
+import os
+from pathlib import Path
+
+from ._types import SweepResults
+
+SWEEP_SUFFIXES = (".csv", ".parquet", ".feather", ".npz", ".nc")
+
+
+def require_sweep_suffix(to: Path) -> None:
+    """Raise for an ending that no writer has.
+
+    **Errors:** `ParameterError`.
+    """
+    from physkit.core import ParameterError
+
+    if to.suffix not in SWEEP_SUFFIXES:
+        raise ParameterError(f"--to {to}: the ending is one of {', '.join(SWEEP_SUFFIXES)}")
+
+
+def write_sweep(results: SweepResults, to: Path, frames: slice | None = None) -> None:
+    """Write a table of the members, or every array.
+
+    **Arguments:** `frames`: in a table of columns a row for each member and each of these frames.
+    """
+    import numpy as np
+
+    from physkit.storage import make_folder, write_atomically, write_dataframe
+
+    make_folder(to.parent)
+    if to.suffix in (".parquet", ".feather"):
+        write_dataframe(to, results.to_pandas(frames=False if frames is None else frames))
+    elif to.suffix == ".nc":
+        _write_netcdf(results, to)
+    elif to.suffix == ".csv":
+        columns = results.columns()
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(columns)
+        # Python numbers: csv writes their shortest exact digits.
+        rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        write_atomically(to, text.getvalue().encode())
+    else:
+        arrays = {"member": results.members, "ok": results.ok}
+        # With a prefix, since a coordinate may have the name of a result.
+        arrays |= {f"at {name}": values for name, values in results.coordinates.items()}
+        arrays |= {f"time of {name}": values for name, values in results.times.items()}
+        arrays |= {name: np.asarray(results[name]) for name in results}
+        # Through memory, so that a reader never meets half a file.
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        write_atomically(to, buffer.getbuffer())
+
+
+def _write_netcdf(results: SweepResults, to: Path) -> None:
+    from physkit.storage import TEMPORARY_PREFIX
+
+    # Beside it and then renamed, so that a reader never meets half a file, nor a kill leaves one.
+    temporary = to.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{to.name}")
+    try:
+        results.to_xarray().to_netcdf(temporary)
+        temporary.replace(to)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""`physkit new`: a small project to begin with."""

@@ -1,0 +1,31 @@
+"""`SweepProgress`: what `sweep(…, on_chunk=…)` tells a function of yours after each chunk."""
+
+import dataclasses
+
+import numpy as np
+
+from ..store._ensemble import Ensemble
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepProgress:
+    """A chunk of members that has been computed and saved, and how far the sweep is.
+
+    - `chunk`: its number; `members`: what was computed, an `Ensemble` of these members alone.
+    - `done`, `total`: members of the sweep.
+    """
+
+    chunk: int
+    done: int
+    total: int
+    members: Ensemble
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers for a logger: members done, those that failed in this chunk, and means over the others."""
+        ok = self.members.ok
+        scalars = {"members": float(self.done), "failed": float(np.sum(~ok))}
+        for name, values in self.members.columns().items():
+            is_result = name not in ("member", "ok") and name not in self.members.coordinates
+            if is_result and values.dtype.kind in "iuf" and np.any(ok):
+                scalars[f"mean {name}"] = float(np.mean(values[ok]))
+        return scalars
