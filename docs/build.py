@@ -30,6 +30,7 @@ FIRST = (
     "fit",
     "adjoints",
     "when-gradients-lie",
+    "tutorial-mlp",
     "learning",
     "inference",
     "ensembles",

@@ -122,7 +122,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "AbstractGradientFlow", "AbstractSecondOrder", "AbstractSolid", "Advection", "AdvectionByField",
                 "AllenCahn", "Ball", "BodyForce", "Brusselator", "Buoyancy", "Burgers", "CahnHilliard",
                 "Closure", "ComplexGinzburgLandau", "CompressibleEuler", "Diffusion", "FisherKPP",
-                "FitzHughNagumo", "GravityWaves", "GrayScott", "IncompressibleFlow",
+                "FitzHughNagumo", "FourierNeuralOperator", "GravityWaves", "GrayScott", "IncompressibleFlow",
                 "KellerSegel", "KolmogorovForcing",
                 "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "NonlinearDiffusion",
                 "OrnsteinUhlenbeckNoise", "PhaseFieldCrystal", "PowerLaw", "ScalarTransport",
@@ -238,7 +238,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "particles.forces": (
                 "AbstractManyBodyPotential", "AbstractPairPotential", "Buckingham", "Coulomb",
-                "DampedCoulomb", "EmbeddedAtom", "LennardJones", "Morse", "NeuralPair", "Neighborhoods",
+                "DampedCoulomb", "EmbeddedAtom", "LennardJones", "MessagePassing", "Morse",
+                "NeuralPair", "Neighborhoods",
                 "ReactionField", "SmearedCoulomb", "SoftSphere", "StillingerWeber",
                 "SymmetryFunctions", "Tersoff",
                 "WCA", "Yukawa", "geometric", "lorentz_berthelot", "read_funcfl", "read_setfl",

@@ -19,9 +19,13 @@ _EXCHANGE = "pk.replica_exchange((simulation, state), over=pk.SweepAxis(…))"
 _ODE = (
     "pk.run(pk.Simulation(pk.RK4(lambda t, y: …), dt=…), y0, steps); for adaptive steps pk.Diffrax"
 )
+_SDE = "pk.integrators.EulerMaruyama(drift, diffusion=…), for Itô's equations"
+_STRATONOVICH = "pk.integrators.StochasticHeun(drift, diffusion=…)"
 _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
+_GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
+_OPERATOR = "pk.equations.FourierNeuralOperator(channels, modes, key=…)"
 _OPENMM = "pk.interop.from_openmm(system, topology, positions)"
 _RUN = "pk.run(simulation, state, steps)"
 _SIMULATION = "pk.Simulation(integrator, dt=…)"
@@ -73,7 +77,10 @@ SYNONYMS: dict[str, str] = {
     "MonteCarloAnisotropicBarostat": "pk.MonteCarloBarostat with shape=\"anisotropic\"",
     "NoseHoover": _NOSE_HOOVER, "nvt_nose_hoover": _NOSE_HOOVER, "NoseHooverIntegrator": _NOSE_HOOVER,
     "OverdampedLangevin": _BROWNIAN, "BrownianIntegrator": _BROWNIAN, "BrownianDynamics": _BROWNIAN,
-    "EulerMaruyama": _BROWNIAN, "BorisPusher": "pk.Boris",
+    "BorisPusher": "pk.Boris",
+    "SDE": _SDE, "MultiTerm": _SDE, "ControlTerm": _SDE, "ItoMilstein": _SDE, "SDEProblem": _SDE,
+    "EulerHeun": _STRATONOVICH, "StratonovichMilstein": _STRATONOVICH, "NeuralSDE": _SDE,
+    "NeuralODE": _ODE,
     # sampling
     "UmbrellaSampling": _UMBRELLA, "umbrella": _UMBRELLA, "CustomCVForce": _UMBRELLA, "colvars": _UMBRELLA,
     "PLUMED": f"{_UMBRELLA}; pk.Metadynamics fills a pk.sampling.GridBias",
@@ -156,6 +163,7 @@ SYNONYMS: dict[str, str] = {
     "AdvectionDiffusion": "pk.RK4(pk.equations.Advection(velocity), pk.equations.Diffusion(diffusivity))",
     "WaveEquation": "pk.equations.Wave(…)", "KdV": "pk.equations.KortewegDeVries(…)",
     "KS": "pk.equations.KuramotoSivashinsky(…)",
+    "FNO": _OPERATOR, "FourierOperator": _OPERATOR, "NeuralOperator": _OPERATOR,
     "LES": "pk.equations.Smagorinsky(…), or pk.equations.Closure with a model of your own",
     "PhaseField": "pk.equations.CahnHilliard(…) or pk.equations.AllenCahn(…)",
     "ModelA": "pk.equations.AllenCahn(…)", "ModelB": "pk.equations.CahnHilliard(…)",
@@ -206,7 +214,8 @@ SYNONYMS: dict[str, str] = {
     "SETTLE": "pk.RigidWater(molecules, oh, hh), in pk.Particles(…, constraints=…)",
     "RigidBody": "pk.RigidBodies.from_sites(positions, masses), with pk.SiteForce(force)",
     "EAM": "pk.ManyBody(pk.potentials.EmbeddedAtom(…))",
-    "MACE": _ENERGY_FUNCTION, "NequIP": _ENERGY_FUNCTION, "SchNet": _ENERGY_FUNCTION,
+    "MACE": _ENERGY_FUNCTION, "NequIP": _ENERGY_FUNCTION,
+    "SchNet": _GRAPH, "PaiNN": _GRAPH, "GNN": _GRAPH, "GraphNetwork": _GRAPH,
     "energy_fn": _ENERGY_FUNCTION, "ACSF": "pk.potentials.SymmetryFunctions(cutoff)",
     "ThreeBody": "pk.ManyBody(…) of your own pk.AbstractManyBodyPotential",
     "ForceField": _OPENMM, "Topology": _OPENMM, "PDBFile": "pk.interop.read_structure(path)",

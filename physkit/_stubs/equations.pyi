@@ -23,6 +23,7 @@ from physkit.fields.equations import (
     Diffusion as Diffusion,
     FisherKPP as FisherKPP,
     FitzHughNagumo as FitzHughNagumo,
+    FourierNeuralOperator as FourierNeuralOperator,
     GravityWaves as GravityWaves,
     GrayScott as GrayScott,
     IncompressibleFlow as IncompressibleFlow,

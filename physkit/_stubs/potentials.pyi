@@ -8,6 +8,7 @@ from physkit.particles.forces import (
     DampedCoulomb as DampedCoulomb,
     EmbeddedAtom as EmbeddedAtom,
     LennardJones as LennardJones,
+    MessagePassing as MessagePassing,
     Morse as Morse,
     Neighborhoods as Neighborhoods,
     NeuralPair as NeuralPair,

@@ -62,6 +62,10 @@ from .runge_kutta._named_methods import (
     Ralston as Ralston,
     RungeKutta as RungeKutta,
 )
+from .runge_kutta._stochastic import (
+    EulerMaruyama as EulerMaruyama,
+    StochasticHeun as StochasticHeun,
+)
 from .runge_kutta._tableau import Tableau as Tableau
 from .sampling._basin_hopping import BasinHopping as BasinHopping
 from .sampling._metadynamics import Metadynamics as Metadynamics

@@ -18,6 +18,7 @@ from physkit.fields.equations import (
     Closure,
     Diffusion,
     FisherKPP,
+    FourierNeuralOperator,
     GrayScott,
     KortewegDeVries,
     KuramotoSivashinsky,
@@ -34,6 +35,8 @@ FAST_CASES = (
     "test_battery[Burgers1]",
     "test_battery[GrayScott1]",
     "test_battery[Closure2]",
+    "test_battery[FourierNeuralOperator1]",
+    "test_a_fourier_neural_operator_is_the_same_on_every_grid",
     "test_a_flow_carries_as_a_constant_velocity_does[central]",
     "test_a_network_of_the_right_weights_is_diffusion",
     "test_bad_input_is_an_error",
@@ -131,6 +134,8 @@ EQUATIONS = [
     (lambda: Schroedinger(Well(0.7)), lambda: noise(PERIODIC, kind=complex)),
     (lambda: Closure(convolution(2, 2), padding=1), lambda: species(CHANNEL, walls())),
     (lambda: Closure(convolution(1, 1, 0)), wall),
+    (lambda: FourierNeuralOperator(1, 2, 2, 1, key=0), line),
+    (lambda: FourierNeuralOperator(2, (2, 1), 3, 2, key=0, conserved=False), species),
 ]
 
 
@@ -144,7 +149,15 @@ class Well(pk.Module):
 
 
 # These take the same paths as the others, more slowly.
-SLOW = ("Advection3", "Diffusion3", "Burgers3", "Burgers4", "FisherKPP2", "Schroedinger2")
+SLOW = (
+    "FourierNeuralOperator2",
+    "Advection3",
+    "Diffusion3",
+    "Burgers3",
+    "Burgers4",
+    "FisherKPP2",
+    "Schroedinger2",
+)
 
 
 def _cases():
@@ -163,25 +176,31 @@ def test_battery(equation, state):
     check_tendency(equation(), state())
 
 
-# In test_gas.py, test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and
-# test_shallow_water.py.
+# In test_diffusion_between_walls.py, test_flow_between_walls.py, test_gas.py,
+# test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and test_shallow_water.py.
 TESTED_ELSEWHERE = {
     "AllenCahn",
     "BodyForce",
+    "Buoyancy",
     "CahnHilliard",
     "ComplexGinzburgLandau",
     "CompressibleEuler",
     "FitzHughNagumo",
     "GravityWaves",
+    "IncompressibleFlow",
     "KellerSegel",
     "KolmogorovForcing",
     "NavierStokes",
     "NonlinearDiffusion",
     "OrnsteinUhlenbeckNoise",
     "PhaseFieldCrystal",
+    "ScalarTransport",
     "ShallowWater",
     "ShallowWaterFV",
+    "Smagorinsky",
+    "Sponge",
     "SwiftHohenberg",
+    "VariableDiffusion",
     "VorticityTransport",
     "WhiteNoise",
 }
@@ -322,6 +341,27 @@ def test_a_network_of_the_right_weights_is_diffusion():
     np.testing.assert_allclose(learned.data, known.data, rtol=1e-12)
 
 
+def test_a_fourier_neural_operator_is_the_same_on_every_grid():
+    wave = lambda x: 2.0 * jnp.exp(jnp.sin(np.pi * x) + 0.3 * jnp.cos(2 * np.pi * x))
+    operator = FourierNeuralOperator(1, 4, width=4, depth=2, key=0, scale=3.0, activation=jnp.sin)
+
+    def found(n, shift=0.0, operator=operator):
+        field = Field.from_function(Grid([2.0], (n,)), lambda x: wave(x - shift))
+        modes = rate(operator, field)
+        # Cell centers are elsewhere on another grid: back to the phases at x = 0.
+        k = np.pi * np.arange(5) * (1.0 / n + shift)
+        return modes.coefficients[:5] / n * np.exp(-1j * k), modes
+
+    at_64, modes = found(64)
+    assert float(jnp.min(abs(at_64[1:]))) > 1e-3
+    np.testing.assert_allclose(found(128)[0], at_64, atol=1e-9)
+    np.testing.assert_allclose(
+        found(64, 0.3)[0] * np.exp(2j * np.pi * np.arange(5) * 0.3), at_64, atol=1e-9
+    )
+    np.testing.assert_array_equal(modes.coefficients[5:], 0)
+    assert float(abs(at_64[0])) == 0  # conserved
+
+
 def rate(equation, state):
     return equation.rate(pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), state)
 
@@ -344,6 +384,11 @@ def rate(equation, state):
         (lambda: Brusselator(0.1, 0.1), lambda: noise(LINE, (3,)), ShapeError, r"\(3,\)"),
         (lambda: Schroedinger(), line, ShapeError, "one complex number per point"),
         (lambda: Closure(convolution(1, 1)), line, ShapeError, "padding=0"),
+        (lambda: FourierNeuralOperator(2, 2, key=0), line, ShapeError, "channels=2"),
+        (lambda: FourierNeuralOperator(1, 2, key=0), plane, ShapeError, "of 1 axes"),
+        (lambda: FourierNeuralOperator(1, 6, key=0), line, ShapeError, "a finer grid"),
+        (lambda: FourierNeuralOperator(1, 2, key=0), psi, ShapeError, "real fields"),
+        (lambda: FourierNeuralOperator(1, 2, key=0), wall, ParameterError, "periodic"),
         (lambda: Wave(1.0), line, pk.errors.ComponentError, "velocity"),
     ],
 )

@@ -108,6 +108,14 @@ def phases_between_walls() -> tuple[Any, Any, int]:
     return sim, start, 8
 
 
+def learned_flow() -> tuple[Any, Any, int]:
+    """Vorticity with a Fourier neural operator: modes that are sharded along one axis or the other."""
+    sim, state, steps = _short(systems.kolmogorov_flow(resolution=16, every=2), 4)
+    network = pk.equations.FourierNeuralOperator(1, (4, 3), width=3, depth=2, key=0)
+    flow = pk.ETDRK2(pk.equations.VorticityTransport(0.01, 0.1), network)
+    return replace_fields(sim, {"integrator": flow}), state, steps
+
+
 # Waves and winds are strong: otherwise the comparison would be of the rounding of a large constant.
 LINE: dict[str, Case] = {
     "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
@@ -141,6 +149,7 @@ PLANE: dict[str, Case] = {
         systems.decaying_turbulence(viscosity=1e-3, resolution=16, peak=3.0, every=2), 4
     ),
     "kolmogorov_flow": lambda: _short(systems.kolmogorov_flow(resolution=16, every=2), 4),
+    "learned_flow": learned_flow,
     "gravity_waves": gravity_waves,
 }
 SPACE: dict[str, Case] = {

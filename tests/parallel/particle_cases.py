@@ -160,24 +160,6 @@ class Angular(pk.AbstractManyBodyPotential):
         return near.sum_pairs(bend) - jnp.sqrt(0.1 + mixed)
 
 
-class Passing(pk.AbstractManyBodyPotential):
-    """An energy of what neighbors know of theirs."""
-
-    strength: Any = pk.param(0.7)
-    cutoff = 2.0
-    num_passes = 2
-
-    def features(self, near, number):
-        weight = (2.0 - near.distance) ** 3
-        if number == 0:
-            return near.sum(jnp.stack([weight, weight * near.distance], axis=-1))
-        return near.features + near.sum(weight[:, :, None] * jnp.tanh(near.neighbor_features))
-
-    def site_energies(self, near):
-        seen = jnp.sum(near.neighbor_features, axis=-1) * (2.0 - near.distance) ** 3
-        return self.strength * jnp.sin(near.sum(seen)) + near.features[:, 0]
-
-
 def many_body() -> tuple[Any, Any]:
     """Neighborhoods that reach across slabs, with bonds and pairs: energies and heat of each."""
     pairs, triples = sheet()
@@ -197,7 +179,8 @@ def many_body() -> tuple[Any, Any]:
 
 def passing() -> tuple[Any, Any]:
     """Features that travel from slab to slab."""
-    force = pk.ManyBody(Passing(), skin=0.3) + Pairwise(pk.potentials.WCA(), 2.0, 0.3)
+    network = pk.potentials.MessagePassing(2.0, 3, 2, hidden=4, key=0)
+    force = pk.ManyBody(network, skin=0.3) + Pairwise(pk.potentials.WCA(), 2.0, 0.3)
     observers = Every(20, energy=TotalEnergy(), pressure=Pressure(), x=Positions())
     return pk.Simulation(pk.VelocityVerlet(force), dt=0.002, observers=observers), fluid(speed=2.0)
 

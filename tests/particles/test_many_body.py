@@ -14,6 +14,7 @@ from physkit.particles.forces import (
     EmbeddedAtom,
     LennardJones,
     ManyBody,
+    MessagePassing,
     Pairwise,
     StillingerWeber,
     SymmetryFunctions,
@@ -144,25 +145,6 @@ def test_reverse_columns_lead_back():
     np.testing.assert_array_equal(index[index[i, k], reverse[i, k]], i)
 
 
-class Passing(AbstractManyBodyPotential):
-    """A particle that knows what its neighbors know of theirs."""
-
-    strength: jax.Array = pk.param(0.7)
-    cutoff = 1.6
-    num_passes = 2
-
-    def features(self, near, number):
-        weight = (1.6 - near.distance) ** 3
-        if number == 0:
-            return near.sum(jnp.stack([weight, weight * near.distance], axis=-1))
-        message = weight[:, :, None] * jnp.tanh(near.neighbor_features)
-        return near.features + near.sum(message)
-
-    def site_energies(self, near):
-        seen = jnp.sum(near.neighbor_features, axis=-1) * (1.6 - near.distance) ** 3
-        return self.strength * jnp.sin(near.sum(seen)) + near.features[:, 0]
-
-
 def everything(force, atoms, cache, direction):
     """What a force says, and what its energies say, of particles that interact across no boundary."""
     x, v, h = atoms.position, atoms.velocity, 1e-5
@@ -196,7 +178,7 @@ def everything(force, atoms, cache, direction):
     [
         (Cohesion(), 1.3, FCC),
         pytest.param(alloy(), 1.3, FCC, marks=pytest.mark.slow),
-        (Passing(), 1.3, FCC),
+        (MessagePassing(1.6, 3, hidden=4, num_species=2, key=0), 1.3, FCC),
         pytest.param(StillingerWeber(), 5.4, DIAMOND, marks=pytest.mark.slow),
         pytest.param(TERSOFF_2, 5.4, DIAMOND, marks=pytest.mark.slow),
     ],
@@ -214,6 +196,40 @@ def test_force_virial_and_heat_flux_are_derivatives(potential, spacing, basis):
     if potential.num_passes:
         with pytest.raises(pk.errors.NoVirialError, match="passes features on"):
             force.heat_flux(CLOCK, atoms)
+
+
+def test_a_graph_network_knows_no_directions_and_no_numbers():
+    """Turned, mirrored and renumbered its energies are the same; those of two copies side by side, too."""
+    atoms = crystal(1.3, FCC, 2, 0.08, species=2)
+    potential = MessagePassing(1.25, 4, 2, hidden=4, num_species=2, key=0)
+    force = ManyBody(potential, skin=0.03)
+    seen = force.map_neighborhoods(potential.invariants, atoms)
+    potential = potential.standardized(seen, jnp.array([-1.0, -2.0]))
+    force = ManyBody(potential, skin=0.03)
+    energies = jax.jit(lambda atoms: force.particle_energies(CLOCK, atoms))
+    each = energies(atoms)
+    assert float(jnp.std(each)) > 0.05
+    order = np.random.default_rng(3).permutation(32)
+    # A cubic box turned about z and mirrored is itself.
+    x = atoms.position[order] @ jnp.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+    other = Particles(x, space=atoms.space, species=atoms.species[order])
+    np.testing.assert_allclose(energies(other), each[order], atol=1e-10)
+    two = jnp.concatenate([atoms.position, atoms.position + jnp.array([[2.6, 0.0, 0.0]])])
+    double = Particles(two, space=Box([5.2, 2.6, 2.6]), species=jnp.tile(atoms.species, 2))
+    np.testing.assert_allclose(energies(double), jnp.tile(each, 2), atol=1e-10)
+    # What a neighbor's neighbor does, beyond the cutoff, is felt through messages.
+    row = Particles([[0.0, 0, 0], [0.7, 0, 0], [1.4, 0, 0]], species=[0, 0, 1])
+    shifted = row.replace(position=row.position.at[2, 0].add(-0.1))
+    assert float(abs(energies(shifted) - energies(row))[0]) > 1e-6
+    for wrong, match in (
+        ({"cutoff": -1.0}, "shortest must be between"),
+        ({"cutoff": 1.0, "passes": 0}, "passes"),
+        ({"cutoff": 1.0, "num_gaussians": 1}, "at least 2"),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            MessagePassing(**wrong, key=0)
+    with pytest.raises(ShapeError, match=r"\[m 12\]"):
+        potential.standardized(seen[:, :5], 0.0)
 
 
 def test_blocks_do_not_change_the_sum(monkeypatch):

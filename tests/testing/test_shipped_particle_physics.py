@@ -38,6 +38,7 @@ from physkit.integrators import (
     DormandPrince5,
     EquationsOfMotion,
     Euler,
+    EulerMaruyama,
     ExactLinear,
     ExactWave,
     Heun,
@@ -58,6 +59,7 @@ from physkit.integrators import (
     SpinMetropolis,
     SplitStep,
     StochasticCellRescaling,
+    StochasticHeun,
     Strang,
     Subcycle,
     Suzuki,
@@ -96,6 +98,7 @@ from physkit.particles.forces import (
     HarmonicTrap,
     LennardJones,
     ManyBody,
+    MessagePassing,
     Modulated,
     Morse,
     MorseBonds,
@@ -208,6 +211,10 @@ class Learned(AbstractManyBodyPotential):
         return jax.vmap(self.network)(self.seen(near))
 
 
+def graph_network():
+    return MessagePassing(1.7, 2, num_gaussians=3, hidden=2, num_species=2, key=0)
+
+
 # Force, particles, and options of the check. Derivatives of forces in charges, masses, boxes and
 # all parameters are part of it.
 FORCES = {
@@ -217,6 +224,7 @@ FORCES = {
     ManyBody: [
         (lambda: ManyBody(StillingerWeber(sigma=0.9), 1.7, 0.1), lambda: lattice(n=9), {}),
         (lambda: ManyBody(Learned(), 1.7, 0.1), lambda: lattice(n=9), {}),
+        (lambda: ManyBody(graph_network(), 1.7, 0.1), lambda: lattice(n=9), {}),
     ],
     EnergyFunction: [
         (
@@ -531,6 +539,8 @@ INTEGRATORS = {
 SEARCHES = (BasinHopping, ReplicaExchange)
 # Spins are whole numbers: examined in tests/spins.
 OF_SPINS = (SpinHeatBath, SpinMetropolis, SwendsenWang)
+# Examined on arrays, in tests/integrators/test_stochastic.py.
+ON_ARRAYS = (EulerMaruyama, StochasticHeun)
 # Examined on fields, in tests/integrators.
 WITH_FIELDS = (
     ARS222,
@@ -580,7 +590,9 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        examined = set(INTEGRATORS) | set(SEARCHES) | set(WITH_FIELDS) | set(OF_SPINS)
+        examined = (
+            set(INTEGRATORS) | set(SEARCHES) | set(ON_ARRAYS) | set(WITH_FIELDS) | set(OF_SPINS)
+        )
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 
 

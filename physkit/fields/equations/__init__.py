@@ -8,6 +8,7 @@ from ._diffusion import (
     per_component as per_component,
     symbol_of_laplacian as symbol_of_laplacian,
 )
+from ._fourier_neural_operator import FourierNeuralOperator as FourierNeuralOperator
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
 from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
 from ._noise import OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise, WhiteNoise as WhiteNoise

@@ -1,1 +1,1 @@
-"""Integrators of rates: explicit Runge–Kutta methods, and the solvers of diffrax."""
+"""Integrators of rates: explicit Runge–Kutta methods, stochastic ones, and the solvers of diffrax."""

@@ -65,6 +65,7 @@ from .many_body._edges import Edges as Edges
 from .many_body._embedded_atom import EmbeddedAtom as EmbeddedAtom
 from .many_body._energy_function import EnergyFunction as EnergyFunction
 from .many_body._many_body import ManyBody as ManyBody
+from .many_body._message_passing import MessagePassing as MessagePassing
 from .many_body._neighborhoods import Neighborhoods as Neighborhoods
 from .many_body._potential import AbstractManyBodyPotential as AbstractManyBodyPotential
 from .many_body._stillinger_weber import StillingerWeber as StillingerWeber

@@ -11,7 +11,7 @@ from .fields import (
     _walls,
     _waves,
 )
-from .inference import _ensembles, _fits, _inverse_problems
+from .inference import _ensembles, _fits, _inverse_problems, _stochastic
 from .particles import (
     _barostats,
     _cosmology,
@@ -57,6 +57,7 @@ _GROUPS = (
     _fits,
     _inverse_problems,
     _spins,
+    _stochastic,
 )
 
 
