@@ -43,16 +43,20 @@ from physkit.integrators import (
     ExactWave,
     Heun,
     KahanLi,
+    Krylov,
     Leapfrog,
     Lie,
+    Magnus,
     MartynaTobiasKlein,
     Metadynamics,
     Midpoint,
     MonteCarloBarostat,
     NoseHooverChain,
     PotentialPropagator,
+    QuantumJumps,
     Ralston,
     RemoveMomentum,
+    RepeatedCircuit,
     ReplicaExchange,
     RungeKutta,
     SpinHeatBath,
@@ -66,6 +70,7 @@ from physkit.integrators import (
     SwendsenWang,
     Tableau,
     ThermostatChain,
+    Trotter,
     VelocityRescaling,
     VelocityVerlet,
     Yoshida,
@@ -539,6 +544,8 @@ INTEGRATORS = {
 SEARCHES = (BasinHopping, ReplicaExchange)
 # Spins are whole numbers: examined in tests/spins.
 OF_SPINS = (SpinHeatBath, SpinMetropolis, SwendsenWang)
+# Qubits: examined in tests/quantum.
+OF_QUBITS = (Krylov, Magnus, QuantumJumps, RepeatedCircuit, Trotter)
 # Examined on arrays, in tests/integrators/test_stochastic.py.
 ON_ARRAYS = (EulerMaruyama, StochasticHeun)
 # Examined on fields, in tests/integrators.
@@ -590,9 +597,8 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        examined = (
-            set(INTEGRATORS) | set(SEARCHES) | set(ON_ARRAYS) | set(WITH_FIELDS) | set(OF_SPINS)
-        )
+        elsewhere = (SEARCHES, ON_ARRAYS, WITH_FIELDS, OF_SPINS, OF_QUBITS)
+        examined = set(INTEGRATORS).union(*elsewhere)
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 
 
