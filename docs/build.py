@@ -28,6 +28,7 @@ FIRST = (
     "coupling",
     "write-your-own",
     "fit",
+    "search",
     "adjoints",
     "when-gradients-lie",
     "tutorial-mlp",

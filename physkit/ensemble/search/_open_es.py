@@ -28,7 +28,7 @@ class OpenES(AbstractEvolution):
     - `population`: members of a generation, an even number; 64 if left out.
     - `optimizer`: of optax; `optax.adam(sigma)` if left out, so that the mean moves by about σ in a generation.
     - `max_generations`, `max_evaluations`, `target`, `tolerance`: see `AbstractEvolution`. σ never shrinks, so
-      it converges by a `target` only, and otherwise uses its generations up.
+      it converges by a `target`, or on a plateau where all losses are the same, or uses its generations up.
 
     **Good values:** `sigma=0.1`, as many members as the devices compute side by side.
 
