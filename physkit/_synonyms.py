@@ -4,6 +4,8 @@ From ASE, diffrax, Dedalus, exponax, GROMACS, HOOMD, JAX-CFD, JAX-MD, LAMMPS, Oc
 SciPy. A test checks that every name in a remedy exists.
 """
 
+_HOOK = "pk.run(simulation, state, steps, on_chunk=…), pk.fit(…, on_iteration=…)"
+_FROM_XARRAY = "pk.interop.from_xarray(array)"
 _VERLET = "pk.VelocityVerlet(force)"
 _LANGEVIN = "pk.BAOAB(force, temperature=…, friction=…)"
 _NOSE_HOOVER = "pk.NoseHooverChain(force, temperature=…, period=…)"
@@ -56,6 +58,12 @@ _EVOLVE = "pk.fit(loss, model, where=…, method=pk.fitting.CMAES())"
 
 # A name elsewhere → what it is here. Names are found in any case, with or without underscores.
 SYNONYMS: dict[str, str] = {
+    # other tools
+    "callback": _HOOK, "callbacks": _HOOK, "wandb": _HOOK, "TensorBoard": _HOOK,
+    "from_netcdf": _FROM_XARRAY, "DataArray": _FROM_XARRAY, "open_dataset": _FROM_XARRAY,
+    "DataFrame": "run.to_pandas() of pk.Run; pk.fitting.observations(table, time=…) of data",
+    "to_pandas": "run.to_pandas() of pk.Run, pk.Recording and pk.Ensemble",
+    "to_parquet": "pk.export(folder, 'file.parquet')", "print_versions": "pk.show_versions()",
     # searches without gradients
     "CMA_ES": _EVOLVE, "CMAEvolutionStrategy": _EVOLVE, "cma": _EVOLVE, "fmin2": _EVOLVE,
     "Open_ES": "pk.fit(…, method=pk.fitting.OpenES())",
