@@ -25,6 +25,7 @@ from ._stubs import (
     components as components,
     designs as designs,
     devices as devices,
+    electromagnetism as electromagnetism,
     elliptic as elliptic,
     equations as equations,
     errors as errors,

@@ -69,7 +69,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "geometry": (
                 "AbstractBoundary", "Dirichlet", "Inflow", "Mirror", "Neumann", "NoSlip",
-                "Outflow", "Periodic", "Robin",
+                "Outflow", "PerfectConductor", "PerfectMagneticConductor", "Periodic", "Robin",
             ),
             "fields": ("GasInflow",),
         },
@@ -87,7 +87,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "random_orientations",
             ),
             "fields": (
-                "AbstractFieldGroup", "CGridShallowWaterState", "Field", "FieldIncrement", "FlowState", "Gas",
+                "AbstractFieldGroup", "CGridShallowWaterState", "ElectromagneticField", "Field",
+                "FieldIncrement", "FlowState", "Gas",
                 "ShallowWaterState", "Spectrum",
             ),
         },
@@ -129,6 +130,20 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "Schroedinger", "ShallowWater", "ShallowWaterFV", "Smagorinsky", "Sponge", "SwiftHohenberg",
                 "VariableDiffusion", "VorticityTransport", "Wave", "WhiteNoise",
             ),
+        },
+    ),
+    "electromagnetism": (
+        "Maxwell's equations: media, sources, absorbing layers.",
+        {
+            "fields.equations": (
+                "AbstractDispersiveMedium", "AbstractMedium", "AbstractSource", "ContinuousWave",
+                "ConvolutionalPML", "CurrentSheet", "Dielectric", "Drude", "Lorentz", "Maxwell",
+                "PlaneWave", "PointDipole", "WavePulse",
+            ),
+            "observe": ("ElectromagneticEnergy", "FluxSpectrum"),
+            "fields": ("ElectromagneticField",),
+            "geometry": ("PerfectConductor", "PerfectMagneticConductor"),
+            "integrators": ("Yee",),
         },
     ),
     "errors": (
@@ -215,7 +230,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "What is recorded every n steps, averaged or correlated on the way.",
         {
             "observe": (
-                "AbstractObserver", "Average", "BlockAverage", "Every", "FirstPassage",
+                "AbstractObserver", "Average", "BlockAverage", "Every", "FirstPassage", "FluxSpectrum",
                 "MeanSquareDisplacement", "RadialDistribution", "Snapshot", "StructureFactor",
                 "VelocityAutocorrelation",
             ),
@@ -259,7 +274,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "observe": (
                 "AbstractQuantity", "AngularMomentum", "AngularVelocities", "BoxVectors", "CenterOfMass",
-                "ConservedEnergy", "Dissipation", "Enstrophy", "EntanglementEntropy", "Expectation",
+                "ConservedEnergy", "Dissipation", "ElectromagneticEnergy", "Enstrophy", "EntanglementEntropy",
+                "Expectation",
                 "Expression", "Fidelity", "FieldEnergy", "FieldValues", "FlowEnergy", "FreeEnergy", "HeatFlux",
                 "Integral", "KineticEnergy", "Magnetization", "MeshDensity", "MeshPotential",
                 "ModeAmplitude", "Momentum",

@@ -57,11 +57,14 @@ PLUMBING = {
         "unknown_boundaries", "unshard_array", "with_comm",
     },
     "fields.elliptic": {"divergence_of_flux"},
+    "fields.operators": {"half_cell_neighbors"},
     "fields": {
+        "LayerMemory",
         "as_rates", "component_fields", "derivative_symbol", "finite_volume_rate",
         "reconstruct_faces", "require_one_grid", "require_same_location", "square_wavenumber",
     },
     "fields.equations": {
+        "MaxwellPlan",
         "per_component", "require_complex", "symbol_of_laplacian",
     },
     "fields.finite_volume": {
@@ -69,6 +72,7 @@ PLUMBING = {
     },
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "observe_replicas", "particles_in", "require_field",
+        "require_maxwell",
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "LabeledArray", "Output",

@@ -8,6 +8,8 @@ from physkit.geometry import (
     Neumann as Neumann,
     NoSlip as NoSlip,
     Outflow as Outflow,
+    PerfectConductor as PerfectConductor,
+    PerfectMagneticConductor as PerfectMagneticConductor,
     Periodic as Periodic,
     Robin as Robin,
 )

@@ -14,6 +14,7 @@ from physkit.particles import (
 from physkit.fields import (
     AbstractFieldGroup as AbstractFieldGroup,
     CGridShallowWaterState as CGridShallowWaterState,
+    ElectromagneticField as ElectromagneticField,
     Field as Field,
     FieldIncrement as FieldIncrement,
     FlowState as FlowState,

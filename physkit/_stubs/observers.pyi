@@ -6,6 +6,7 @@ from physkit.observe import (
     BlockAverage as BlockAverage,
     Every as Every,
     FirstPassage as FirstPassage,
+    FluxSpectrum as FluxSpectrum,
     MeanSquareDisplacement as MeanSquareDisplacement,
     RadialDistribution as RadialDistribution,
     Snapshot as Snapshot,

@@ -8,6 +8,7 @@ from physkit.observe import (
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
     Dissipation as Dissipation,
+    ElectromagneticEnergy as ElectromagneticEnergy,
     Enstrophy as Enstrophy,
     EntanglementEntropy as EntanglementEntropy,
     Expectation as Expectation,

@@ -5,6 +5,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -20,6 +21,9 @@ from .numerics._complex import scale_array
 
 class AbstractComponent(Module):
     """One named part of a state: particles, a field, rigid bodies, a thermostat."""
+
+    # Whether its arrays are a device's own even where they have the shape of those of the whole domain.
+    is_of_device: ClassVar[bool] = False
 
     @abc.abstractmethod
     def shift(self, delta: Rate) -> "AbstractComponent":

@@ -35,7 +35,11 @@ class AbstractExactComponent(AbstractComponent):
 
     @abc.abstractmethod
     def to_fixed_point(
-        self, dt: ArrayLike, range_factor: float, after: "AbstractExactComponent | None" = None
+        self,
+        dt: ArrayLike,
+        range_factor: float,
+        after: "AbstractExactComponent | None" = None,
+        smallest_range: float = 0.0,
     ) -> "AbstractExactComponent":
         """This component with its integers; derivatives pass through the rounding.
 
@@ -44,6 +48,7 @@ class AbstractExactComponent(AbstractComponent):
         - `dt`: length of a step, in time units.
         - `range_factor`: how many times larger than now numbers may become.
         - `after`: this component one step later, where it `needs_trial_step`.
+        - `smallest_range`: up to which numbers may become in any case, where they have no scale of their own.
         """
 
     @abc.abstractmethod

@@ -102,7 +102,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         RangeError,
         "a number left the range of the fixed-point numbers that Reversible() computes with: a particle "
         "crossed half the box in one step, flew far out of open space, or a field grew; reduce dt, or "
-        "give Reversible(range_factor=…)",
+        "give Reversible(range_factor=…), or Reversible(smallest_range=…) for a field that is driven from rest",
     ),
     Fault.REVERSAL: (
         NotReversible,

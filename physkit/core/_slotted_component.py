@@ -1,6 +1,7 @@
 """Components whose parts change devices: their arrays have slots, some of which are empty."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 from jaxtyping import ArrayLike
@@ -18,6 +19,7 @@ class AbstractSlottedComponent(AbstractComponent):
 
     # Path of the leaf `[device, slot]` that tells which slots are filled, as checkpoints spell paths.
     slot_mask_path: eqx.AbstractClassVar[str]
+    is_of_device: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

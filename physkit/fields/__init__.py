@@ -24,6 +24,10 @@ from .finite_volume import (
     reconstruct_faces as reconstruct_faces,
 )
 from .states._c_grid_shallow_water_state import CGridShallowWaterState as CGridShallowWaterState
+from .states._electromagnetic_field import (
+    ElectromagneticField as ElectromagneticField,
+    LayerMemory as LayerMemory,
+)
 from .states._field_group import (
     AbstractFieldGroup as AbstractFieldGroup,
     require_one_grid as require_one_grid,

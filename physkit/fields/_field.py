@@ -283,11 +283,17 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
                 )
         return delta
 
-    def to_fixed_point(self, dt: Any, range_factor: float, after: "Field | None" = None) -> "Field":
+    def to_fixed_point(
+        self,
+        dt: Any,
+        range_factor: float,
+        after: "Field | None" = None,
+        smallest_range: float = 0.0,
+    ) -> "Field":
         """This field rounded to fixed-point numbers, to which `shift` adds exactly; derivatives pass through.
 
         The range is `range_factor` times the largest value now, or 64 times what a step changes, up to the
-        field `after` it.
+        field `after` it; at least `smallest_range`, for fields that are driven from rest.
         """
         del dt
         if not self.is_real:
@@ -303,7 +309,7 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
 
         # A field that starts at zero takes its size from what a step changes.
         size = jnp.maximum(largest(data), 64 * largest(change))
-        exact = ScaledFixedPoint.from_float(data, range_factor * size)
+        exact = ScaledFixedPoint.from_float(data, jnp.maximum(range_factor * size, smallest_range))
         return self.replace(data=with_tangent_of(exact.to_float(), self.data), fixed_point=exact)
 
     def exact_bits(self) -> list[Any]:

@@ -11,6 +11,10 @@ from .boundaries._boundary import (
     Periodic as Periodic,
     Robin as Robin,
 )
+from .boundaries._conductors import (
+    PerfectConductor as PerfectConductor,
+    PerfectMagneticConductor as PerfectMagneticConductor,
+)
 from .boundaries._parse_boundaries import (
     Boundaries as Boundaries,
     parse_boundaries as parse_boundaries,

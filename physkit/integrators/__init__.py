@@ -2,8 +2,8 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol); `baths` (heat baths and barostats around an integrator),
-`monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas
+(equations with a symbol), `electromagnetic` (Yee's leapfrog); `baths` (heat baths and barostats around an
+integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas
 that swap, minima).
 """
 
@@ -24,6 +24,7 @@ from .baths._cell_rescaling import StochasticCellRescaling as StochasticCellResc
 from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlein
 from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
+from .electromagnetic._yee import Yee as Yee
 from .monte_carlo._spin_updates import (
     AbstractSpinUpdate as AbstractSpinUpdate,
     SpinHeatBath as SpinHeatBath,

@@ -19,6 +19,10 @@ from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .guards._quantum_guards import NormDrift as NormDrift, PositiveDensity as PositiveDensity
+from .quantities._electromagnetic_quantities import (
+    ElectromagneticEnergy as ElectromagneticEnergy,
+    require_maxwell as require_maxwell,
+)
 from .quantities._energies import (
     ConservedEnergy as ConservedEnergy,
     KineticEnergy as KineticEnergy,
@@ -96,6 +100,7 @@ from .statistics._correlation import (
     VelocityAutocorrelation as VelocityAutocorrelation,
 )
 from .statistics._first_passage import FirstPassage as FirstPassage
+from .statistics._flux_spectrum import FluxSpectrum as FluxSpectrum
 from .statistics._jackknife import Jackknife as Jackknife, jackknife as jackknife
 from .statistics._radial_distribution import RadialDistribution as RadialDistribution
 from .statistics._spin_averages import (

@@ -225,14 +225,18 @@ class Particles(AbstractBodies):
         return replace_fields(self, leaves)
 
     def to_fixed_point(
-        self, dt: ArrayLike, range_factor: float, after: "Particles | None" = None
+        self,
+        dt: ArrayLike,
+        range_factor: float,
+        after: "Particles | None" = None,
+        smallest_range: float = 0.0,
     ) -> "Particles":
         """These particles rounded to fixed-point numbers, to which `shift` adds exactly.
 
         Derivatives pass through. In open space the range of positions is `range_factor` times the largest
         distance from the origin now.
         """
-        del after
+        del after, smallest_range
         if self.constraints is not None:
             raise NotReversible(
                 "constraints are solved to rounding, which cannot be reversed to the last bit: Reversible() "

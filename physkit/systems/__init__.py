@@ -11,6 +11,14 @@ from .dynamics._lotka_volterra import (
     hare_and_lynx as hare_and_lynx,
     pelts as pelts,
 )
+from .electromagnetism._cavity import (
+    electromagnetic_cavity as electromagnetic_cavity,
+    yee_frequency as yee_frequency,
+)
+from .electromagnetism._dielectric_slab import (
+    dielectric_slab as dielectric_slab,
+    slab_coefficients as slab_coefficients,
+)
 from .flow._cavities import (
     CAVITY_PROFILE as CAVITY_PROFILE,
     CONVECTION_NUSSELT as CONVECTION_NUSSELT,

@@ -190,6 +190,7 @@ TESTED_ELSEWHERE = {
     "IncompressibleFlow",
     "KellerSegel",
     "KolmogorovForcing",
+    "Maxwell",
     "NavierStokes",
     "NonlinearDiffusion",
     "OrnsteinUhlenbeckNoise",

@@ -122,6 +122,7 @@ LINE: dict[str, Case] = {
     "fisher_front": lambda: _short(systems.fisher_front(cells=64, length=16.0, every=4), 8),
     "kdv_solitons": lambda: _short(systems.kdv_solitons(cells=64, every=4), 8),
     "kuramoto_sivashinsky": lambda: _short(systems.kuramoto_sivashinsky(cells=64, every=4), 8),
+    "dielectric_slab": lambda: _short(systems.dielectric_slab(cells=40), 200),
     "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
     "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
     "tunneling": lambda: _short(systems.tunneling(cells=64, length=64.0, every=4), 8),

@@ -57,6 +57,10 @@ UNITS: dict[str, Unit] = {
     "FlowState.velocity_x": lambda u: u.speed,
     "FlowState.velocity_y": lambda u: u.speed,
     "FlowState.pressure": lambda u: u.speed**2,
+    "ElectromagneticField.Ez": lambda u: u.mass * u.length / u.time**2 / u.charge,
+    "ElectromagneticField.Hx": lambda u: u.charge / u.time / u.length,
+    "ElectromagneticField.Hy": lambda u: u.charge / u.time / u.length,
+    "LayerMemory.values": one,
     # Forces
     "LennardJones.epsilon": lambda u: u.energy,
     "LennardJones.sigma": lambda u: u.length,
@@ -70,6 +74,24 @@ UNITS: dict[str, Unit] = {
     "Drag.friction": rate,
     "Drag.density": lambda u: u.density,
     "DoubleWell.barrier": lambda u: u.energy,
+    # Electromagnetism
+    "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.volume,
+    "Maxwell.vacuum_permeability": lambda u: u.mass * u.length / u.charge**2,
+    "Dielectric.permittivity": one,
+    "PlaneWave.direction": one,
+    "PlaneWave.polarization": one,
+    "PlaneWave.frequency": rate,
+    "PlaneWave.speed": lambda u: u.speed,
+    "PlaneWave.impedance": lambda u: u.mass * u.length**2 / u.time / u.charge**2,
+    "WavePulse.frequency": rate,
+    "WavePulse.width": lambda u: u.time,
+    "WavePulse.center": lambda u: u.time,
+    "WavePulse.amplitude": lambda u: u.mass * u.length / u.time**2 / u.charge,
+    "ConvolutionalPML.speed": lambda u: u.speed,
+    "ConvolutionalPML.strength": one,
+    "ConvolutionalPML.stretching": one,
+    "FluxSpectrum.position": lambda u: u.length,
+    "FluxSpectrum.frequencies": rate,
     # Integrators
     "BAOAB.temperature": lambda u: u.energy,
     "BAOAB.friction": rate,
@@ -256,6 +278,8 @@ CASES = {
         {"cells": 12}, fixed=("length", "time"), why="what enters is a function of place in metres"
     ),
     "stommel_gyre": Case({"cells": 8, "record": 2}),
+    "electromagnetic_cavity": Case({"cells": (6, 5, 4)}),
+    "dielectric_slab": Case({"cells": 12}),
     "thacker_bowl": Case({"cells": 16}),
     # Reactions
     "brusselator": Case(

@@ -17,9 +17,28 @@ from ._nonlinear_diffusion import (
     PowerLaw as PowerLaw,
 )
 from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
-from ._sponge import Sponge as Sponge
 from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
+from .absorbing._convolutional_pml import ConvolutionalPML as ConvolutionalPML
+from .absorbing._sponge import Sponge as Sponge
+from .electromagnetism._maxwell import Maxwell as Maxwell, MaxwellPlan as MaxwellPlan
+from .electromagnetism._media import (
+    AbstractDispersiveMedium as AbstractDispersiveMedium,
+    AbstractMedium as AbstractMedium,
+    Dielectric as Dielectric,
+    Drude as Drude,
+    Lorentz as Lorentz,
+)
+from .electromagnetism._plane_wave import PlaneWave as PlaneWave
+from .electromagnetism._sources import (
+    AbstractSource as AbstractSource,
+    CurrentSheet as CurrentSheet,
+    PointDipole as PointDipole,
+)
+from .electromagnetism._waveforms import (
+    ContinuousWave as ContinuousWave,
+    WavePulse as WavePulse,
+)
 from .fluid._body_force import BodyForce as BodyForce
 from .fluid._buoyancy import Buoyancy as Buoyancy
 from .fluid._compressible_euler import CompressibleEuler as CompressibleEuler

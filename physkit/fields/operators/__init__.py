@@ -15,6 +15,7 @@ from ._differential import (
 from ._staggered import (
     average as average,
     difference as difference,
+    half_cell_neighbors as half_cell_neighbors,
     staggered_curl as staggered_curl,
     staggered_divergence as staggered_divergence,
     staggered_gradient as staggered_gradient,

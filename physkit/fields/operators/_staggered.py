@@ -21,7 +21,7 @@ from .._ghost_widths import ghost_widths
 def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
-    low, high = _neighbors(u, axis)
+    low, high = half_cell_neighbors(u, axis)
     return _place_half_a_cell_off(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
@@ -29,7 +29,7 @@ def difference(u: Field, axis: int | str) -> Field:
 def average(u: Field, axis: int | str) -> Field:
     """u half a cell along `axis`: ½(u(x + h/2) + u(x − h/2)), second order."""
     axis = u.grid.axis(axis)
-    low, high = _neighbors(u, axis)
+    low, high = half_cell_neighbors(u, axis)
     return _place_half_a_cell_off(u, (low + high) * 0.5, axis)
 
 
@@ -67,7 +67,7 @@ def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
     raise ShapeError("a field on a line has no curl")
 
 
-def _neighbors(u: Field, axis: int) -> tuple[Array, Array]:
+def half_cell_neighbors(u: Field, axis: int) -> tuple[Array, Array]:
     """The values half a cell before and after every point of the new location."""
     d = u.grid.dimension
     # n cells and, on a ring, n staggered points; between walls n + 1, the outer two on the walls. Ghosts

@@ -195,10 +195,14 @@ class AbstractRigidMotion(AbstractBodies):
         return replace_fields(self, leaves)
 
     def to_fixed_point(
-        self, dt: ArrayLike, range_factor: float, after: "AbstractRigidMotion | None" = None
+        self,
+        dt: ArrayLike,
+        range_factor: float,
+        after: "AbstractRigidMotion | None" = None,
+        smallest_range: float = 0.0,
     ) -> "AbstractRigidMotion":
         """These bodies rounded to fixed-point numbers, to which `shift` adds exactly."""
-        del after
+        del after, smallest_range
 
         def largest(x: Array) -> Array:
             return self.space.max(jnp.max(self.mask_empty(x)))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from physkit.core import (
-    AbstractSlottedComponent,
+    AbstractComponent,
     DeclarationError,
     ObserverError,
     PyTree,
@@ -152,12 +152,12 @@ def replicated_leaves(state: State, whole: State) -> dict[str, tuple[AnyArray, S
     """
 
     # Particles are left out: a device's slots may by chance be as many as all particles.
-    def is_slotted(x: PyTree) -> bool:
-        return isinstance(x, AbstractSlottedComponent)
+    def is_of_device(x: PyTree) -> bool:
+        return isinstance(x, AbstractComponent) and x.is_of_device
 
-    flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_slotted)
+    flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_of_device)
     replicated = {}
-    for (path, x), shape in zip(flat, jax.tree.leaves(whole, is_leaf=is_slotted), strict=True):
+    for (path, x), shape in zip(flat, jax.tree.leaves(whole, is_leaf=is_of_device), strict=True):
         is_numbers = eqx.is_array(x) and not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
         if is_numbers and x.shape[1:] == shape.shape:
             replicated[jax.tree_util.keystr(path, simple=True, separator=".")] = x, shape

@@ -9,7 +9,9 @@ from physkit.core import Clock, NotReversible, State, StepCount, is_exact_compon
 from ..loop._simulation import Simulation
 
 
-def to_fixed_point(sim: Simulation, state: State, range_factor: float) -> State:
+def to_fixed_point(
+    sim: Simulation, state: State, range_factor: float, smallest_range: float = 0.0
+) -> State:
     """`state` with fixed-point numbers, where it has none yet.
 
     **Errors:** `NotReversible` names what cannot be reversed.
@@ -32,7 +34,7 @@ def to_fixed_point(sim: Simulation, state: State, range_factor: float) -> State:
     def convert(node, node_after):
         if not is_exact_component(node) or node.fixed_point is not None:
             return node
-        return node.to_fixed_point(sim.dt, range_factor, node_after)
+        return node.to_fixed_point(sim.dt, range_factor, node_after, smallest_range)
 
     return jax.tree.map(convert, state, after, is_leaf=is_exact_component)
 

@@ -30,6 +30,8 @@ class Reversible(AbstractAdjoint):
 
     - `range_factor`: how many times further from the origin than at the start particles may fly in open
       space, and how many times larger than at the start fields may become.
+    - `smallest_range`: how large fields may become in any case. For fields that start at rest and are driven
+      later, whose size the start does not show; in their own unit, a thousand times what they reach.
 
     **Errors:** `NotReversible` names a part that damps, draws noise, or is no sequence of drifts and
     kicks, a force that depends on velocities, and a `Pairwise` with a neighbor list that is not
@@ -46,12 +48,19 @@ class Reversible(AbstractAdjoint):
     """
 
     range_factor: float = static(default=1024.0)
+    smallest_range: float = static(default=0.0)
 
     def __check_init__(self):
         is_number = isinstance(self.range_factor, int | float) and math.isfinite(self.range_factor)
         if not is_number or self.range_factor < 1:
             raise ParameterError(
                 f"range_factor is a finite factor of 1 or more; got {self.range_factor!r}"
+            )
+        if not (
+            isinstance(self.smallest_range, int | float) and 0 <= self.smallest_range < math.inf
+        ):
+            raise ParameterError(
+                f"smallest_range is the size of a field, at least 0; got {self.smallest_range!r}"
             )
 
     def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
@@ -69,7 +78,7 @@ class Reversible(AbstractAdjoint):
         return advance_reversibly(sim, carry, blocks)
 
     def prepare_state(self, sim: Simulation, state: State) -> State:
-        return to_fixed_point(sim, state, self.range_factor)
+        return to_fixed_point(sim, state, self.range_factor, self.smallest_range)
 
     def prepare_chunk(self, sim: Simulation, carry: Carry) -> tuple[Simulation, Carry]:
         carry = carry.replace(state=self.prepare_state(sim, carry.state))

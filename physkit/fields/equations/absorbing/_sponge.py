@@ -6,7 +6,6 @@ from jaxtyping import Array, Float
 from physkit.core import (
     AbstractTendency,
     Clock,
-    ParameterError,
     Rate,
     State,
     get_component,
@@ -15,14 +14,15 @@ from physkit.core import (
     require_positive,
     static,
 )
-from physkit.geometry import AXES, Grid, Location
+from physkit.geometry import Grid, Location
 
-from .._field import Field
-from .._field_increment import FieldIncrement
-from ..states._field_group import AbstractFieldGroup
+from ..._field import Field
+from ..._field_increment import FieldIncrement
+from ...states._field_group import AbstractFieldGroup
+from ._absorbing_layer import AbstractAbsorbingLayer, depth_in_layer, require_sides
 
 
-class Sponge(AbstractTendency):
+class Sponge(AbstractTendency, AbstractAbsorbingLayer):
     """Damping towards a given value in layers along some sides, for any field and beside any equation.
 
         ∂u/∂t = … − σ(x) (u − u₀),   σ = σ₀ ((w − d)/w)² at a distance d < w from a side
@@ -55,10 +55,7 @@ class Sponge(AbstractTendency):
     def __check_init__(self):
         require_nonnegative(self, "strength")
         require_positive(self, "width")
-        for side in self.sides:
-            name, _, end = side.partition("_")
-            if len(name) != 1 or name not in AXES or end not in ("low", "high"):
-                raise ParameterError(f"sides are called like 'x_low' or 'y_high'; got {side!r}")
+        require_sides(self.sides)
 
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
@@ -81,11 +78,7 @@ class Sponge(AbstractTendency):
 
     def profile(self, grid: Grid, location: Location) -> Array:
         """σ/σ₀ at the points of a field; the larger one where layers meet."""
-        x, layers = grid.coordinates(location), []
-        for side in self.sides:
-            axis = grid.axis(side[0])
-            distance = grid.space.lengths[axis] - x[axis] if side.endswith("high") else x[axis]
-            layers.append(jnp.clip(1 - distance / self.width, 0.0, 1.0) ** 2)
+        layers = [depth_in_layer(grid, location, side, self.width) ** 2 for side in self.sides]
         total = layers[0]
         for layer in layers[1:]:
             total = jnp.maximum(total, layer)

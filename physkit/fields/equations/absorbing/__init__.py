@@ -1,0 +1,1 @@
+"""Layers along the sides of a box that let waves in and not out again."""

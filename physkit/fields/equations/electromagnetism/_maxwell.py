@@ -1,0 +1,387 @@
+"""Maxwell's equations on Yee's grid."""
+
+from dataclasses import KW_ONLY
+from typing import NamedTuple, TypeAlias
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    DeclarationError,
+    NotReversible,
+    ParameterError,
+    Rate,
+    ShapeError,
+    State,
+    StepSizeError,
+    concrete_value,
+    describe,
+    get_component,
+    param,
+    replace_fields,
+    require_positive,
+    scale_array,
+    static,
+)
+from physkit.geometry import AXES, Grid
+
+from ..._field import Field
+from ..._field_increment import FieldIncrement
+from ...operators import half_cell_neighbors
+from ...states._electromagnetic_field import ElectromagneticField
+from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
+from ._media import (
+    AbstractDispersiveMedium,
+    AbstractMedium,
+    Dielectric,
+    Medium,
+    Pole,
+    medium_at,
+    poles_at,
+)
+from ._sources import AbstractSource
+
+Increments: TypeAlias = dict[str, FieldIncrement]
+
+
+class MaxwellPlan(NamedTuple):
+    """What media and layers come to on a grid: by component of E, and by derivative and side."""
+
+    media: dict[str, Medium]
+    poles: dict[str, Pole | None]
+    layers: dict[str, LayerFactors]
+
+
+def _as_tuple(given: object) -> tuple:
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+class Maxwell(AbstractTendency):
+    """Maxwell's equations, for `ElectromagneticField`: on a line, in the plane and in space.
+
+        μ₀ ∂H/∂t = −∇×E
+        ε₀ε ∂E/∂t = ∇×H − σE − Σ J_p − J
+        ∂P/∂t = J_p,   ∂J_p/∂t = ε₀ s E − ω₀² P − γ J_p      for every oscillator p of dispersive media
+
+    Staggered differences of second order: ∇·H stays what it was, to rounding, and where nothing conducts ∇·D,
+    too. `integrators.Yee(maxwell)` steps it; where nothing absorbs `RK4(maxwell)` and the like do, too.
+
+    **Arguments:**
+
+    - `media`: what fills space: `Dielectric`, `Drude`, `Lorentz`; vacuum if left out. Later ones lie over
+      those before; dispersive ones add to the dielectric where they are.
+    - `sources`: `PointDipole`, `CurrentSheet`, `PlaneWave`, `ModeSource`.
+    - `layer`: a `ConvolutionalPML` in front of sides.
+    - `vacuum_permittivity`, `vacuum_permeability`: ε₀ and μ₀: 1 if left out, so that c = 1 and the impedance of
+      vacuum is 1. In SI units 8.8541878128e-12 and 1.25663706212e-6.
+    - `wavevector`: k, `[d]`, for Bloch waves in a box that repeats: E = u(x) e^{ik·x} with u periodic. The
+      complex field of the state is then u.
+    - `component`: the field's name, where the state has several components.
+
+    **Good values:** 20 cells a wavelength in the densest medium for errors of a percent;
+    dt = 0.99 · `longest_step(grid)`.
+
+    **Errors:** `StepSizeError` for a dt beyond Courant's limit.
+
+    **Reference:** Yee, IEEE Trans. Antennas Propag. 14, 302 (1966); Taflove & Hagness, Computational
+    Electrodynamics (2005), §3 (scheme), §4 (dispersion, stability), §9 (dispersive media).
+    """
+
+    media: tuple[AbstractMedium, ...] = eqx.field(default=(), converter=_as_tuple)
+    sources: tuple[AbstractSource, ...] = eqx.field(default=(), converter=_as_tuple)
+    layer: ConvolutionalPML | None = None
+    _: KW_ONLY
+    vacuum_permittivity: Float[Array, ""] = param(1.0)
+    vacuum_permeability: Float[Array, ""] = param(1.0)
+    wavevector: Float[Array, " d"] | None = param(None)
+    component: str | None = static(default=None)
+
+    def __check_init__(self):
+        require_positive(self, "vacuum_permittivity", "vacuum_permeability")
+        for what, kind, parts in (
+            ("media are Dielectric, Drude and Lorentz", AbstractMedium, self.media),
+            ("sources are PointDipole, CurrentSheet and their like", AbstractSource, self.sources),
+        ):
+            for part in parts:
+                if not isinstance(part, kind):
+                    raise DeclarationError(f"{what}; got {describe(part)}")
+
+    # --- states -------------------------------------------------------------------------------------
+
+    @property
+    def num_poles(self) -> int:
+        """Number of oscillators of dispersive media."""
+        return sum(isinstance(m, AbstractDispersiveMedium) for m in self.media)
+
+    def add_memory(self, field: ElectromagneticField) -> ElectromagneticField:
+        """`field` with what media and layers remember, which is nothing yet: a state for this equation.
+
+        **Errors:** those of `ConvolutionalPML.sides_of`.
+        """
+        if self.num_poles:
+            field = field.with_poles(self.num_poles)
+        if self.layer is None:
+            return field
+        memory: Memories = {}
+        for name, part in {**field.electric, **field.magnetic}.items():
+            along = {AXES[j] for j, _, _ in _curl_terms(field, name)}
+            found = self.layer.memory(name, field.grid, part.location, part.data)
+            memory |= {key: m for key, m in found.items() if AXES[m.axis] in along}
+        return replace_fields(field, {"memory": memory})
+
+    def check_state(self, state: State) -> None:
+        field = self.field(state)
+        for source in self.sources:
+            source.check_grid(field.grid)
+        if self.wavevector is not None:
+            field.grid.require_periodic("Bloch waves")
+            if self.wavevector.shape != (field.grid.dimension,):
+                raise ShapeError(
+                    f"a wavevector on this grid is [{field.grid.dimension}]; got {list(self.wavevector.shape)}"
+                )
+            if next(iter(field.electric.values())).is_real:
+                raise ParameterError(
+                    "Bloch waves are complex: ElectromagneticField.of(…, dtype=complex)"
+                )
+        found = field.Jx or field.Jy or field.Jz
+        poles = 0 if found is None else found.components[0]
+        if poles != self.num_poles or (field.memory is None) != (self.layer is None):
+            raise ShapeError(
+                f"these equations have {self.num_poles} oscillators and "
+                f"{'no' if self.layer is None else 'an'} absorbing layer, the field {poles} and "
+                f"{'none' if field.memory is None else 'one'}: start from maxwell.add_memory(field)"
+            )
+
+    def field(self, state: State) -> ElectromagneticField:
+        """The field that these equations move.
+
+        **Errors:** `ShapeError` for a component that is no `ElectromagneticField`.
+        """
+        field = get_component(state, self.component)
+        if not isinstance(field, ElectromagneticField):
+            raise ShapeError(
+                f"Maxwell moves an ElectromagneticField; got {type(field).__name__}: "
+                "ElectromagneticField.of(grid, …)"
+            )
+        return field
+
+    # --- steps --------------------------------------------------------------------------------------
+
+    def longest_step(self, grid: Grid) -> float:
+        """Courant's limit: steps must be shorter.
+
+            dt² (4 c²/ε Σ 1/h² + ω_p²/ε + ω₀²) < 4
+
+        **Errors:** `ParameterError` where numbers are hidden by a trace.
+        """
+        rate = self._fastest_rate(grid)
+        if rate is None:
+            raise ParameterError("the longest step is a number: ask for it outside of jit and grad")
+        return 2 / rate
+
+    def check_step(self, state: State, dt: Float[Array, ""]) -> None:
+        rate, step = self._fastest_rate(self.field(state).grid), concrete_value(dt)
+        if rate is not None and step is not None and float(step) * rate > 2 * (1 + 1e-5):
+            raise StepSizeError(
+                f"dt = {float(step):.6g} is beyond Courant's limit of {2 / rate:.6g}: the field would blow up. "
+                "Take dt = 0.99 * maxwell.longest_step(grid)"
+            )
+
+    def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
+        """c √Σ 1/h², 1 / time: dt times it is the Courant number, at most 1."""
+        del clock
+        square = jnp.sum(1 / self.field(state).grid.spacing ** 2)
+        return jnp.sqrt(square / (self.vacuum_permittivity * self.vacuum_permeability))
+
+    def prepare(self, state: State, dt: Array) -> MaxwellPlan:
+        """Media and layers on the grid, for steps of length `dt`."""
+        field = self.field(state)
+        grid, media, poles, layers = field.grid, {}, {}, {}
+        for name, part in field.electric.items():
+            media[name] = medium_at(self.media, grid, part.location, name)
+            found = poles_at(self.media, grid, part.location, name)
+            poles[name] = _stack_poles(found, grid) if found else None
+        if self.layer is not None and field.memory is not None:
+            for key in field.memory:
+                name, side = key.split()
+                place = getattr(field, name).location
+                layers[key] = self.layer.factors(grid, place, side, dt)
+        return MaxwellPlan(media, poles, layers)
+
+    def magnetic_increments(
+        self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField
+    ) -> tuple[Increments, Memories]:
+        """What a step adds to H and J, from E and P at `clock.t`; what layers remember then."""
+        out, memory = {}, {}
+        scale = clock.dt / self.vacuum_permeability
+        for name, part in field.magnetic.items():
+            curl, new = self._curl(plan, clock, field, name)
+            out[name] = FieldIncrement(scale_array(curl, -scale), part.location)
+            memory |= new
+        for name, part in field.electric.items():
+            pole = plan.poles[name]
+            if pole is None:
+                continue
+            current, polarization = (getattr(field, kind + name[1]).data for kind in "JP")
+            push = scale_array(part.data[None], self.vacuum_permittivity * pole.strength)
+            push = push - scale_array(polarization, pole.frequency_squared)
+            if pole.damping is not None:
+                push = push - scale_array(current, pole.damping)
+                push = scale_array(push, 1 / (1 + 0.5 * clock.dt * pole.damping))
+            out["J" + name[1]] = FieldIncrement(scale_array(push, clock.dt), part.location)
+        return out, memory
+
+    def electric_increments(
+        self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField
+    ) -> tuple[Increments, Memories]:
+        """What a step adds to E and P, from H and J half a step after `clock.t`; what layers remember then."""
+        out, memory = {}, {}
+        middle = clock.at_fraction(0.5)
+        for name, part in field.electric.items():
+            curl, new = self._curl(plan, middle, field, name)
+            memory |= new
+            if plan.poles[name] is not None:
+                current = getattr(field, "J" + name[1]).data
+                curl = curl - jnp.sum(current, axis=0)
+                out["P" + name[1]] = FieldIncrement(scale_array(current, clock.dt), part.location)
+            epsilon, sigma = plan.media[name]
+            scale = clock.dt / (self.vacuum_permittivity * epsilon)
+            if sigma is not None:
+                # The conductor's current is that of the mean of E before and after.
+                curl = curl - scale_array(part.data, sigma)
+                scale = scale / (1 + 0.5 * sigma * scale)
+            out[name] = FieldIncrement(scale_array(curl, scale), part.location)
+        return out, memory
+
+    def rate(self, clock: Clock, state: State) -> Rate:
+        if self.layer is not None:
+            raise DeclarationError("an absorbing layer needs integrators.Yee(maxwell)")
+        field = self.field(state)
+        plan = self.prepare(state, clock.dt)
+        rates: dict[str, FieldIncrement] = {}
+        for name, part in field.parts().items():
+            if name[0] == "H":
+                curl = self._curl(plan, clock, field, name)[0]
+                values = scale_array(curl, -1 / self.vacuum_permeability)
+            elif name[0] == "P":
+                values = getattr(field, "J" + name[1]).data
+            elif name[0] == "J":
+                pole, electric = plan.poles["E" + name[1]], getattr(field, "E" + name[1]).data
+                polarization = getattr(field, "P" + name[1]).data
+                values = scale_array(electric[None], self.vacuum_permittivity * pole.strength)
+                values = values - scale_array(polarization, pole.frequency_squared)
+                if pole.damping is not None:
+                    values = values - scale_array(part.data, pole.damping)
+            else:
+                curl = self._curl(plan, clock, field, name)[0]
+                if plan.poles[name] is not None:
+                    curl = curl - jnp.sum(getattr(field, "J" + name[1]).data, axis=0)
+                epsilon, sigma = plan.media[name]
+                curl = curl if sigma is None else curl - scale_array(part.data, sigma)
+                values = scale_array(curl, 1 / (self.vacuum_permittivity * epsilon))
+            rates[name] = FieldIncrement(values, part.location)
+        return rates if self.component is None else {self.component: rates}
+
+    def require_reversible(self, state: State) -> None:
+        """**Errors:** `NotReversible` names what absorbs."""
+        del state
+        losses = [m for m in self.media if getattr(m, "conductivity", None) is not None]
+        losses += [m for m in self.media if getattr(m, "damping", None) is not None]
+        losses += [] if self.layer is None else [self.layer]
+        if losses:
+            raise NotReversible(
+                f"{type(losses[0]).__name__} absorbs, and what is lost cannot be brought back: use "
+                "adjoint=NestedCheckpoint() or Binomial(n)"
+            )
+        if self.wavevector is not None:
+            raise NotReversible(
+                "Bloch waves are complex, and have no fixed-point form: use adjoint=NestedCheckpoint()"
+            )
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def _curl(
+        self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField, name: str
+    ) -> tuple[Array, Memories]:
+        """The curl that moves `name`, with sources at `clock.t`; what layers remember then."""
+        total, memory = None, {}
+        for axis, source, sign in _curl_terms(field, name):
+            slope = self._slope(source, axis)
+            keys = [f"{name} {AXES[axis]}_{end}" for end in ("low", "high")]
+            layers = {k: (field.memory[k], plan.layers[k]) for k in keys if k in plan.layers}
+            if self.layer is not None and layers:
+                slope, new = self.layer.absorb(slope, axis, layers)
+                memory |= new
+            if total is None:
+                total = slope if sign > 0 else -slope
+            else:
+                total = total + slope if sign > 0 else total - slope
+        for source in self.sources:
+            total = source.add_to_curl(total, clock, field.grid, name)
+        return total, memory
+
+    def _slope(self, u: Field, axis: int) -> Array:
+        """∂u/∂x half a cell along `axis`; of Bloch waves e^{−ik·x} ∂/∂x (e^{ik·x} u)."""
+        low, high = half_cell_neighbors(u, axis)
+        h = u.grid.spacing[axis]
+        if self.wavevector is not None:
+            angle = 0.5 * self.wavevector[axis] * h
+            turn = lax.complex(jnp.cos(angle), jnp.sin(angle))
+            low, high = low * jnp.conj(turn), high * turn
+        return scale_array(high - low, 1 / h)
+
+    def _fastest_rate(self, grid: Grid) -> float | None:
+        """The largest rate of the field, whose product with dt must be below 2; None where a trace hides it."""
+        smallest, poles = 1.0, 0.0
+        arrays = [self.vacuum_permittivity, self.vacuum_permeability, grid.spacing]
+        for medium in self.media:
+            if isinstance(medium, Dielectric):
+                arrays.append(medium.permittivity)
+        numbers = [concrete_value(x) for x in arrays]
+        if any(x is None or x.dtype == object for x in numbers):
+            return None
+        permittivities = iter(numbers[3:])
+        for medium in self.media:
+            if isinstance(medium, Dielectric):
+                least = float(np.min(next(permittivities)))
+                smallest = least if medium.shape is None else min(smallest, least)
+            elif isinstance(medium, AbstractDispersiveMedium):
+                strength, square = (concrete_value(x) for x in medium.pole()[:2])
+                if strength is None or square is None or strength.dtype == object:
+                    return None
+                poles += float(strength) / smallest + float(square)
+        c2 = 1 / (float(numbers[0]) * float(numbers[1]) * smallest)
+        return float(np.sqrt(4 * c2 * np.sum(1 / np.asarray(numbers[2], float) ** 2) + poles))
+
+
+def _curl_terms(field: ElectromagneticField, name: str) -> list[tuple[int, Field, int]]:
+    """(axis, component, sign) of the derivatives in the curl that moves `name`: H moves E, E moves H."""
+    i = AXES.index(name[1])
+    other = "H" if name[0] == "E" else "E"
+    pairs = (((i + 1) % 3, (i + 2) % 3, 1), ((i + 2) % 3, (i + 1) % 3, -1))
+    terms = [(axis, getattr(field, other + AXES[k]), sign) for axis, k, sign in pairs]
+    return [t for t in terms if t[0] < field.grid.dimension and t[1] is not None]
+
+
+def _stack_poles(poles: list[Pole], grid: Grid) -> Pole:
+    """Oscillators side by side, `[poles, *points]` or `[poles, 1, …]`."""
+
+    def column(values: list[Array]) -> Array:
+        return jnp.stack(values).reshape(-1, *[1] * grid.dimension)
+
+    strengths = [p.strength for p in poles]
+    if any(s.ndim for s in strengths):
+        shape = next(s.shape for s in strengths if s.ndim)
+        strength = jnp.stack([jnp.broadcast_to(s, shape) for s in strengths])
+    else:
+        strength = column(strengths)
+    damping = None
+    if any(p.damping is not None for p in poles):
+        zero = jnp.zeros_like(poles[0].frequency_squared)
+        damping = column([zero if p.damping is None else p.damping for p in poles])
+    return Pole(strength, column([p.frequency_squared for p in poles]), damping)

@@ -1,0 +1,99 @@
+"""Where bodies are: how much of the cell about a point they cover, and where their surface faces."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import (
+    DeclarationError,
+    Module,
+    call_user_function,
+    describe,
+    safe_sqrt,
+    static,
+)
+from physkit.geometry import AXES, Grid, Location
+
+from ..fluid._solids import AbstractSolid
+
+# A solid, or a function of the coordinates: the distance from the surface, negative inside.
+Shape: TypeAlias = AbstractSolid | Callable[..., Array]
+
+_SAMPLES = 4  # of a cell along every axis, between which its surface counts as a plane
+
+
+class FunctionShape(Module):
+    """A plain function of the coordinates as a shape."""
+
+    function: Callable = static()
+
+    def __call__(self, *x: Array) -> Array:
+        return call_user_function(
+            self.function, x, "a shape", f"({', '.join(AXES[: len(x)])}) → distance"
+        )
+
+
+class Coverage(NamedTuple):
+    """What a body does to the cells about the points of one component.
+
+    - `fraction`: of the cell that it covers.
+    - `normal_squared`: cos² of the angle between its surface and the component's plane: 1 where the component
+      is normal to the surface; 0 for one out of the grid's plane.
+    """
+
+    fraction: Array
+    normal_squared: Array
+
+
+def as_shape(shape: Shape | None) -> Module | None:
+    """**Errors:** `DeclarationError` for what is no solid and no function."""
+    if shape is None or isinstance(shape, Module):
+        return shape
+    if not callable(shape):
+        raise DeclarationError(
+            "a shape is a solid, e.g. Ball([0, 0], 1.0), or a function of the coordinates that gives the "
+            f"distance from its surface, negative inside; got {describe(shape)}"
+        )
+    return FunctionShape(shape)
+
+
+def coverage(shape: Module, grid: Grid, location: Location, component: int) -> Coverage:
+    """How a body covers the cells about the points of the component along axis `component`."""
+    x, h = tuple(grid.coordinates(location)), grid.spacing
+    points = grid.local_shape_at(location)
+
+    def distance(*x: Array) -> Array:
+        value = (
+            shape.distance(jnp.zeros_like(h[0]), x)
+            if isinstance(shape, AbstractSolid)
+            else shape(*x)
+        )
+        return jnp.broadcast_to(jnp.asarray(value, h.dtype), points)
+
+    here = distance(*x)
+    slopes = []
+    for k in range(grid.dimension):
+        ones = tuple(jnp.full_like(part, float(j == k)) for j, part in enumerate(x))
+        slopes.append(jax.jvp(distance, x, ones)[1])
+    square = sum(s**2 for s in slopes)
+    # A plane through the cell, averaged over parts of it that are so small that a ramp stands for their share.
+    width = safe_sqrt(sum((s * h[k]) ** 2 for k, s in enumerate(slopes))) / _SAMPLES
+    width = jnp.where(width > 0, width, 1)
+    middles = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
+    offsets = np.array(list(product(middles, repeat=grid.dimension)))
+
+    def add_part(total: Array, offset: Array) -> tuple[Array, None]:
+        there = here + sum(s * (h[k] * offset[k]) for k, s in enumerate(slopes))
+        return total + jnp.clip(0.5 - there / width, 0.0, 1.0), None
+
+    parts = jnp.asarray(offsets, h.dtype)
+    total, _ = jax.lax.scan(add_part, jnp.zeros_like(here), parts)
+    normal = jnp.zeros_like(here)
+    if component < grid.dimension:
+        normal = slopes[component] ** 2 / jnp.where(square > 0, square, 1)
+    return Coverage(total / _SAMPLES**grid.dimension, normal)

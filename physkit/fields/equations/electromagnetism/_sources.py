@@ -1,0 +1,124 @@
+"""Sources: currents at points and on planes."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, Module, ParameterError, ShapeError, param, static
+from physkit.geometry import AXES, Grid
+
+from ...states._electromagnetic_field import COMPONENTS, place_of
+from ._waveforms import as_waveform
+
+
+class AbstractSource(Module):
+    """Something that drives the field: it adds to the curl that moves a component.
+
+    ε ∂E/∂t = ∇×H − J,   μ ∂H/∂t = −(∇×E + M)
+    """
+
+    @abc.abstractmethod
+    def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
+        """∇×H − J where `name` is a component of E, ∇×E + M where it is one of H, at `clock.t`."""
+
+    def check_grid(self, grid: Grid) -> None:
+        """**Errors:** where the source does not fit the grid."""
+        del grid
+
+
+class PointDipole(AbstractSource):
+    """A current at a point: a short antenna, or the dipole of an atom.
+
+        J(x, t) = I(t) δ(x − x₀) along one axis,   I = dp/dt
+
+    In the plane it is a line of current, on a line a sheet. Shared between the nearest points, linearly.
+
+    **Arguments:**
+
+    - `position`: x₀, `[d]`.
+    - `component`: of E, along which the current flows: `"Ez"`.
+    - `waveform`: I(t): a function of time, such as `ContinuousWave`; current · length in space.
+
+    **Errors:** `ShapeError` for a position with another number of entries than the grid has axes.
+    """
+
+    position: Float[Array, " d"] = param()
+    component: str = static()
+    waveform: Module = eqx.field(converter=as_waveform)
+
+    def __check_init__(self):
+        require_electric(self.component)
+
+    def check_grid(self, grid: Grid) -> None:
+        if self.position.shape != (grid.dimension,):
+            raise ShapeError(
+                f"the position of a dipole on this grid is [{grid.dimension}]; got {list(self.position.shape)}"
+            )
+
+    def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
+        if name != self.component:
+            return curl
+        density = self.waveform(clock.t)
+        for k in range(grid.dimension):
+            density = density * delta(grid, name, k, self.position[k])
+        return curl - density.astype(curl.dtype)
+
+
+class CurrentSheet(AbstractSource):
+    """A current in a plane across an axis: it sends plane waves to both sides.
+
+        J(x, t) = K(t) δ(x − x₀),   E = −½ η K(t − |x − x₀|/c)
+
+    **Arguments:**
+
+    - `axis`: the one across the sheet, `"x"`.
+    - `position`: x₀ along it.
+    - `component`: of E, along which the current flows.
+    - `waveform`: K(t), current / length.
+
+    **Errors:** `ParameterError` for a current across its own sheet.
+    """
+
+    axis: str = static()
+    position: Float[Array, ""] = param()
+    component: str = static()
+    waveform: Module = eqx.field(converter=as_waveform)
+
+    def __check_init__(self):
+        require_electric(self.component)
+        if self.component[1] == self.axis:
+            raise ParameterError(
+                f"a sheet across {self.axis} carries no current along {self.axis}; got {self.component}"
+            )
+
+    def check_grid(self, grid: Grid) -> None:
+        grid.axis(self.axis)
+
+    def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
+        if name != self.component:
+            return curl
+        density = self.waveform(clock.t) * delta(grid, name, grid.axis(self.axis), self.position)
+        return curl - density.astype(curl.dtype)
+
+
+def delta(grid: Grid, name: str, axis: int, position: Array) -> Array:
+    """δ(x − x₀) along an axis at the points of a component: a hat two cells wide, with area 1."""
+    h = grid.spacing[axis]
+    away = grid.coordinates(place_of(name, grid))[axis] - position
+    if grid.periodic[axis]:
+        length = grid.space.lengths[axis]
+        away = away - length * jnp.round(away / length)
+    return jnp.maximum(1 - jnp.abs(away) / h, 0.0) / h
+
+
+def require_electric(component: str) -> None:
+    """**Errors:** `ParameterError` for a name that is not a component of E."""
+    if component not in COMPONENTS[:3]:
+        raise ParameterError(f"currents flow along Ex, Ey or Ez; got {component!r}")
+
+
+def component_axis(name: str) -> int:
+    """0, 1, 2 for components along x, y, z."""
+    return AXES.index(name[1])

@@ -1,0 +1,89 @@
+"""Energy and power of electromagnetic fields."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import ObserverError, static
+from physkit.fields import ElectromagneticField, Field
+from physkit.fields.equations import Maxwell, MaxwellPlan
+
+from .._observer import AbstractQuantity
+from .._snapshot import Snapshot
+
+
+class ElectromagneticEnergy(AbstractQuantity):
+    """The energy of an electromagnetic field, as Yee's steps keep it.
+
+        U = ½ ∫ (ε E·E + μ H₋·H₊ + Σ_p (J₋·J₊ + ω₀² P·P)/ε₀s) dV
+
+    H₋ and H₊ are half a step before and after E. Without losses and sources U is constant to rounding, in
+    closed cavities and where the field repeats.
+
+    **Arguments:**
+
+    - `component`: the field's name, where the state has several components.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `ObserverError` unless the integrator holds `Maxwell` of the field.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        maxwell = require_maxwell(snapshot, self.component)
+        field = maxwell.field(snapshot.state)
+        plan: MaxwellPlan = maxwell.prepare(snapshot.state, snapshot.clock.dt)
+        delta, _ = maxwell.magnetic_increments(plan, snapshot.clock, field)
+        total = jnp.zeros((), snapshot.clock.dt.dtype)
+        for name, part in field.magnetic.items():
+            after = part.data + delta[name].values
+            total = total + maxwell.vacuum_permeability * _integral(
+                part, (part.data * jnp.conj(after)).real
+            )
+        for name, part in field.electric.items():
+            permittivity = maxwell.vacuum_permittivity * plan.media[name].permittivity
+            square = (part.data * jnp.conj(part.data)).real
+            total = total + _integral(part, permittivity * square)
+            pole = plan.poles[name]
+            if pole is None:
+                continue
+            current, polarization = (getattr(field, kind + name[1]).data for kind in "JP")
+            after = current + delta["J" + name[1]].values
+            motion = (current * jnp.conj(after)).real + pole.frequency_squared * (
+                polarization * jnp.conj(polarization)
+            ).real
+            # Where there is no medium nothing moves.
+            strength = jnp.where(pole.strength > 0, pole.strength, 1)
+            density = jnp.where(pole.strength > 0, motion / strength, 0)
+            total = total + _integral(part, jnp.sum(density, axis=0) / maxwell.vacuum_permittivity)
+        return 0.5 * total
+
+
+def require_maxwell(snapshot: Snapshot, component: str | None) -> Maxwell:
+    """The equations of the field called `component`, as they run.
+
+    **Errors:** `ObserverError` where there are none.
+    """
+    for term, _ in snapshot.terms():
+        if isinstance(term, Maxwell) and term.component == component:
+            return term
+    raise ObserverError(
+        "this is of an electromagnetic field: the integrator holds no Maxwell of "
+        f"{'the state' if component is None else component}"
+    )
+
+
+def require_electromagnetic(field: object) -> ElectromagneticField:
+    """**Errors:** `ObserverError` for a component that is no `ElectromagneticField`."""
+    if not isinstance(field, ElectromagneticField):
+        raise ObserverError(f"expected an ElectromagneticField; got {type(field).__name__}")
+    return field
+
+
+def _integral(part: Field, density: Array) -> Array:
+    """∫ density dV over the points of a component."""
+    grid = part.grid
+    for weight in grid.quadrature_weights(part.location):
+        density = density * jnp.asarray(weight, density.dtype)
+    return grid.sum(density) * grid.cell_volume

@@ -1,0 +1,189 @@
+"""The power that passes a plane at each frequency, by running Fourier transforms."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    Frame,
+    ObserverError,
+    State,
+    as_parameter,
+    concrete_value,
+    get_component,
+    param,
+    static,
+)
+from physkit.fields import ElectromagneticField, Field
+from physkit.geometry import AXES
+
+from .._observer import AbstractObserver, check_interval
+from .._snapshot import Snapshot
+from ..quantities._electromagnetic_quantities import require_electromagnetic
+
+
+class FluxSpectrumState(NamedTuple):
+    """Ê and Ĥ along the plane by name, `[frequencies, *plane]`, and the area of each of its points."""
+
+    transforms: dict[str, Array]
+    areas: dict[str, Array]
+
+
+class FluxSpectrum(AbstractObserver):
+    """Running Fourier transforms of the field on a plane, and the power that passes it at each frequency.
+
+        Ê(ω) = Σ E(t) e^{iωt} Δt,   P(ω) = ½ Re ∫ Ê × Ĥ* · dA
+
+    Of a pulse, P of one run over P of another is a transmission or a reflection at all frequencies at once.
+    Of a steady wave of amplitude A over a time T, Ê = AT/2 at its frequency.
+
+    **Arguments:**
+
+    - `interval`: steps Δt/dt between samples: a tenth of the shortest period or less.
+    - `axis`: the one across the plane.
+    - `position`: of the plane along it; the next plane of nodes is taken.
+    - `frequencies`: ω, `[n]`, radians / time.
+    - `component`: the field's name, where the state has several components.
+    - `name`: of the results.
+
+    **Results:** a dict `name` with `frequencies` `[n]`, `flux` `[n]` (positive upwards along the axis), and the
+    transforms by component, `Ez` … `[n, *plane]`, H as the mean of both sides of the plane.
+
+    **Errors:** `ObserverError` for a plane on a wall or outside of the box.
+    """
+
+    interval: int = static()
+    axis: str = static()
+    position: Float[Array, ""] = param()
+    frequencies: Float[Array, " n"] = param()
+    component: str | None = static()
+    name: str = static()
+
+    def __init__(
+        self,
+        interval: int,
+        axis: str,
+        position: ArrayLike,
+        frequencies: ArrayLike,
+        *,
+        component: str | None = None,
+        name: str = "flux",
+    ):
+        self.interval, self.axis = check_interval(interval), axis
+        self.position = as_parameter(position)
+        self.frequencies = as_parameter(frequencies)
+        self.component, self.name = component, name
+
+    def init(self, snapshot: Snapshot) -> FluxSpectrumState:
+        field = self._field(snapshot)
+        grid, axis = field.grid, field.grid.axis(self.axis)
+        if self.frequencies.ndim != 1:
+            raise ObserverError(
+                f"frequencies are [n]; got an array of shape {list(self.frequencies.shape)}"
+            )
+        planes = self._planes(field)
+        kind = jnp.complex128 if grid.spacing.dtype == jnp.float64 else jnp.complex64
+        transforms = {
+            n: jnp.zeros((self.frequencies.shape[0], *x.shape), kind) for n, x in planes.items()
+        }
+        areas = {}
+        for n in planes:
+            # Whole lengths, with half a cell for points on walls.
+            area = jnp.ones((), grid.spacing.dtype)
+            for k in range(grid.dimension):
+                if k == axis:
+                    continue
+                points = planes[n].shape[k]
+                weight = jnp.ones(points, grid.spacing.dtype)
+                if points == grid.shape[k] + 1:
+                    weight = weight.at[jnp.array([0, -1])].set(0.5)
+                area = area * grid.along_axis(k, weight * grid.spacing[k])
+            areas[n] = jnp.broadcast_to(area, planes[n].shape)
+        return FluxSpectrumState(transforms, areas)
+
+    def __call__(self, snapshot: Snapshot, observer_state: FluxSpectrumState):
+        clock, frequencies = snapshot.clock, self.frequencies
+        phase = jax.vmap(clock.phase)(frequencies)
+        step = self.interval * clock.dt
+        transforms = {}
+        for n, x in self._planes(self._field(snapshot)).items():
+            # H is half a step behind.
+            angle = phase if n[0] == "E" else phase - 0.5 * frequencies * clock.dt
+            turn = jax.lax.complex(step * jnp.cos(angle), step * jnp.sin(angle))
+            turn = turn.reshape(-1, *[1] * x.ndim)
+            transforms[n] = observer_state.transforms[n] + turn * x[None].astype(turn.dtype)
+        return {}, FluxSpectrumState(transforms, observer_state.areas)
+
+    def summary(self, observer_state: FluxSpectrumState) -> Frame:
+        transforms, a = observer_state.transforms, AXES.index(self.axis)
+        total = jnp.zeros(self.frequencies.shape, self.frequencies.dtype)
+        for b, c, sign in (((a + 1) % 3, (a + 2) % 3, 1), ((a + 2) % 3, (a + 1) % 3, -1)):
+            electric, magnetic = "E" + AXES[b], "H" + AXES[c]
+            if electric in transforms:
+                power = (transforms[electric] * jnp.conj(transforms[magnetic])).real
+                power = power * observer_state.areas[electric][None]
+                total = total + 0.5 * sign * jnp.sum(power.reshape(power.shape[0], -1), axis=1)
+        return {self.name: {"frequencies": self.frequencies, "flux": total, **transforms}}
+
+    def _field(self, snapshot: Snapshot) -> ElectromagneticField:
+        return require_electromagnetic(get_component(snapshot.state, self.component))
+
+    def _planes(self, field: ElectromagneticField) -> dict[str, Array]:
+        """The components along the plane, of the whole domain, `[*points]` with length 1 along the axis."""
+        axis, node = field.grid.axis(self.axis), self._node(field)
+        along = [AXES[k] for k in range(3) if k != axis]
+        pairs = [("E" + along[0], "H" + along[1]), ("E" + along[1], "H" + along[0])]
+        out = {}
+        for electric, magnetic in pairs:
+            E, H = getattr(field, electric), getattr(field, magnetic)
+            if E is None or H is None:
+                continue
+            out[electric] = plane_of(E, axis, node)
+            out[magnetic] = 0.5 * (plane_of(H, axis, node - 1) + plane_of(H, axis, node))
+        return out
+
+    def check_start(self, state: State) -> None:
+        grid = require_electromagnetic(get_component(state, self.component)).grid
+        lengths, position = concrete_value(grid.space.lengths), concrete_value(self.position)
+        if lengths is None or position is None:
+            return
+        length, n = float(lengths[grid.axis(self.axis)]), grid.shape[grid.axis(self.axis)]
+        if not 0.5 / n < float(position) / length < 1 - 0.5 / n:
+            raise ObserverError(
+                f"a plane lies inside of the box, 0 < {self.axis} < {length:g}; got {float(position):g}"
+            )
+
+    def _node(self, field: ElectromagneticField) -> Array:
+        grid = field.grid
+        axis = grid.axis(self.axis)
+        node = jnp.round(self.position / grid.spacing[axis]).astype(jnp.int32)
+        return jnp.clip(node, 1, grid.shape[axis] - 1)
+
+
+def plane_of(field: Field, axis: int, index: Array) -> Array:
+    """The points number `index`, of the whole domain, along an axis, of a field over all devices."""
+    grid, x = field.grid, field.data
+    if grid.space.comm.size == 1:
+        return jax.lax.dynamic_slice_in_dim(x, index, 1, axis=axis)
+    comm, shared = grid.space.comm, grid.includes_walls(field.location)
+    whole = [1 if k == axis else grid.shape[k] + shared[k] for k in range(grid.dimension)]
+    here = index - comm.axis_index(axis) * grid.local_shape[axis]
+    local = jnp.clip(here, 0, grid.local_shape[axis] - 1)
+    plane = jnp.where(here == local, jax.lax.dynamic_slice_in_dim(x, local, 1, axis=axis), 0)
+    start: list = []
+    for k in range(grid.dimension):
+        if k == axis:
+            start.append(0)
+            continue
+        first = comm.axis_index(k) * grid.local_shape[k]
+        start.append(first)
+        if shared[k]:
+            # A layer that two devices hold counts once: for the upper one, but at the end.
+            keep = jnp.arange(plane.shape[k]) < grid.local_shape[k]
+            keep = keep | (comm.axis_index(k) == comm.axis_size(k) - 1)
+            plane = plane * grid.along_axis(k, keep.astype(plane.dtype))
+    # The shared layer is zero on one of both: a sum of overlapping blocks is the whole.
+    return comm.psum(jax.lax.dynamic_update_slice(jnp.zeros(whole, x.dtype), plane, start))

@@ -1,0 +1,1 @@
+"""Light and radio waves: cavities, slabs, antennas."""

@@ -1,0 +1,302 @@
+"""Maxwell's equations on Yee's grid: dispersion, conservation, media, sources, layers, derivatives, devices."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import (
+    DeclarationError,
+    NotReversible,
+    ObserverError,
+    ParameterError,
+    ShapeError,
+    StepSizeError,
+)
+from physkit.fields import ElectromagneticField
+from physkit.fields.equations import (
+    Ball,
+    ConvolutionalPML,
+    CurrentSheet,
+    Dielectric,
+    Drude,
+    Lorentz,
+    Maxwell,
+    PlaneWave,
+    PointDipole,
+    WavePulse,
+)
+from physkit.fields.operators import staggered_divergence
+from physkit.geometry import Box, Dirichlet, Grid, PerfectConductor, PerfectMagneticConductor
+from physkit.integrators import RK4, Yee
+from physkit.observe import ElectromagneticEnergy, Every
+from physkit.simulate import Reversible, Simulation, simulate
+from physkit.systems import (
+    dielectric_slab,
+    electromagnetic_cavity,
+    slab_coefficients,
+    yee_frequency,
+)
+from physkit.testing import check_devices, check_tendency
+
+BOX = Grid(Box([1.0, 1.2, 0.8], (False, True, False)), (6, 5, 4))
+
+
+def random_field(grid, boundary=None, mode=None, seed=0, dtype=None):
+    field = ElectromagneticField.of(grid, None, boundary, mode=mode, dtype=dtype)
+    rng = np.random.default_rng(seed)
+    parts = {
+        n: p.replace(data=jnp.asarray(rng.normal(size=p.data.shape), p.data.dtype)).at_time(0.0)
+        for n, p in field.parts().items()
+    }
+    return field.replace(parts)
+
+
+def advance(maxwell, field, steps, courant=0.9, **options):
+    dt = courant * maxwell.longest_step(field.grid)
+    simulation = Simulation(Yee(maxwell), dt=dt, **options)
+    return simulate(simulation, maxwell.add_memory(field), steps)
+
+
+def test_a_cavity_rings_at_the_frequency_of_the_grid_and_keeps_its_energy():
+    simulation, start = electromagnetic_cavity(cells=(10, 8, 6))
+    frames = simulate(simulation, start, 200).frames
+    energy = np.asarray(frames["energy"])
+    np.testing.assert_allclose(energy, energy[0], rtol=1e-12)
+    t = np.arange(201) * float(simulation.dt)
+    k, h = [math.pi, 2 * math.pi / 0.8], [0.1, 0.1]
+    omega = float(yee_frequency(k, h, simulation.dt))
+    field = np.asarray(frames["field"])
+    np.testing.assert_allclose(field, field[0] * np.cos(omega * t), atol=1e-11)
+    # The grid is slow: its frequency is below that of the cavity, and second order in h.
+    exact = math.hypot(*k)
+    errors = [exact - float(yee_frequency(k, np.array(h) / n, simulation.dt / n)) for n in (1, 2)]
+    assert 1.9 < math.log2(errors[0] / errors[1]) < 2.1
+
+
+@pytest.mark.parametrize(
+    "sides", [PerfectConductor(), pytest.param(PerfectMagneticConductor(), marks=pytest.mark.slow)]
+)
+def test_energy_is_constant_and_magnetic_field_has_no_sources(sides):
+    # A random field has divergences: they stay as they are.
+    field = random_field(BOX, sides)
+    media = (Dielectric(2.0, shape=Ball([0.41, 0.57, 0.43], 0.3)), Lorentz(0.5, 3.0), Drude(2.0))
+    maxwell = Maxwell(media)
+    end = advance(maxwell, field, 60, observers=Every(1, energy=ElectromagneticEnergy()))
+    energy = np.asarray(end.frames["energy"])
+    np.testing.assert_allclose(energy, energy[0], rtol=1e-12)
+    before, after = (staggered_divergence((s.Hx, s.Hy, s.Hz)).data for s in (field, end.state))
+    np.testing.assert_allclose(after, before, atol=1e-11)
+
+
+def test_a_bloch_wave_has_the_frequency_of_its_wavevector():
+    grid = Grid(Box([1.0, 0.5]), (8, 4))
+    k = np.array([1.3, -0.7])
+    maxwell = Maxwell(wavevector=k)
+    field = ElectromagneticField.of(grid, {"Ez": 1.0}, dtype=complex)
+    end = advance(maxwell, field, 40, observers=Every(1, field=lambda now: now.state.Ez.data[2, 1]))
+    e = np.asarray(end.frames["field"])
+    dt = 0.9 * maxwell.longest_step(grid)
+    omega = float(yee_frequency(k, np.asarray(grid.spacing), dt))
+    # Two waves run against each other: e₊ + e₋ = 2 cos(ω dt) e.
+    np.testing.assert_allclose(e[2:] + e[:-2], 2 * math.cos(omega * dt) * e[1:-1], atol=1e-12)
+    with pytest.raises(ParameterError, match="complex"):
+        advance(maxwell, ElectromagneticField.of(grid), 1)
+
+
+def test_a_slab_reflects_as_airy_says():
+    def spectra(permittivity, **options):
+        simulation, state = dielectric_slab(
+            permittivity, frequencies=frequencies, cells=80, **options
+        )
+        end = simulate(simulation, state, math.ceil(17 / float(simulation.dt)))
+        return [np.asarray(end.summary[n]["flux"]) for n in ("reflected", "transmitted")]
+
+    # A quarter and a half of the wavelength in glass, at 80 and 40 cells.
+    frequencies = 2 * np.pi * np.array([0.5, 1.0])
+    leak, pulse = spectra(1.0)
+    assert (np.abs(leak) < 1e-8 * pulse).all()  # total and scattered field, and the layer behind
+    back, through = spectra(4.0)
+    np.testing.assert_allclose(-back / pulse, [0.36, 0.0], atol=0.0036)
+    np.testing.assert_allclose((through - back) / pulse, 1.0, atol=1e-4)
+    media = (Drude(3.0, 0.5), Lorentz(1.0, 5.0, 0.7))
+    back, through = spectra(2.0, media=media)
+    epsilon = 2 - 9 / (frequencies**2 + 0.5j * frequencies)
+    epsilon = epsilon + 25 / (25 - frequencies**2 - 0.7j * frequencies)
+    r, t = slab_coefficients(frequencies, epsilon, 0.25)
+    np.testing.assert_allclose(-back / pulse, np.abs(r) ** 2, atol=3e-3)
+    np.testing.assert_allclose(through / pulse, np.abs(t) ** 2, atol=3e-3)
+
+
+def test_conductivity_absorbs_as_its_skin_depth_says():
+    grid = Grid(Box([4.0], False), (160,))
+    sheet = CurrentSheet("x", 0.5, "Ez", lambda t: jnp.sin(6.0 * t) * jnp.minimum(t / 3, 1.0))
+    maxwell = Maxwell(Dielectric(2.0, 1.5), sheet)
+    probe = Every(1, field=lambda now: now.state.Ez.data[jnp.array([40, 60])])
+    end = advance(maxwell, ElectromagneticField.of(grid), 400, observers=probe)
+    a, b = np.max(np.abs(np.asarray(end.frames["field"])[-80:]), axis=0)
+    kappa = np.sqrt(2 + 1.5j / 6.0).imag * 6.0
+    np.testing.assert_allclose(a / b, math.exp(kappa * 0.5), rtol=0.01)
+
+
+def test_a_plane_wave_stays_in_its_region_and_a_layer_takes_it():
+    grid = Grid(Box([1.2, 1.0], False), (48, 40))
+    pulse = WavePulse(20.0, 0.2, 0.9)
+    wave = PlaneWave([0.8, 0.6], [0, 0, 1.0], pulse, margin=8, frequency=20.0)
+    outside = lambda now: jnp.stack(
+        [
+            jnp.max(jnp.abs(jnp.where((x > 0.19) & (x < 1.01) & (y > 0.19) & (y < 0.81), 0, e)))
+            for x, y in [now.state.grid.coordinates(now.state.grid.node)]
+            for e in [now.state.Ez.data]
+        ]
+    )
+    observe = Every(1, out=outside, peak=lambda now: jnp.max(jnp.abs(now.state.Ez.data)))
+    end = advance(
+        Maxwell(sources=wave, layer=ConvolutionalPML(6)),
+        ElectromagneticField.of(grid),
+        240,
+        observers=observe,
+    )
+    assert np.max(end.frames["peak"]) > 0.95
+    assert np.max(end.frames["out"]) < 0.02
+    assert end.frames["peak"][-1] < 1e-3
+
+
+def test_a_dipole_radiates_what_larmor_says():
+    # In the plane a line of current I cos ωt radiates μωI²/8 a length.
+    omega, grid = 8.0, Grid(Box([2.0, 2.0], False), (80, 80))
+    dipole = PointDipole([1.0, 1.0], "Ez", pk.electromagnetism.ContinuousWave(omega, rise=2.0))
+    maxwell = Maxwell(sources=dipole, layer=ConvolutionalPML())
+    dt = 0.9 * maxwell.longest_step(grid)
+    period = round(2 * math.pi / omega / dt)
+    omega = 2 * math.pi / (period * dt)
+    maxwell = Maxwell(
+        sources=PointDipole([1.0, 1.0], "Ez", pk.electromagnetism.ContinuousWave(omega, rise=2.0)),
+        layer=ConvolutionalPML(),
+    )
+    # Power as the current's work on the field at its place.
+    work = Every(1, field=lambda now: now.state.Ez.data[40, 40])
+    end = simulate(
+        Simulation(Yee(maxwell), dt=dt, observers=work),
+        maxwell.add_memory(ElectromagneticField.of(grid)),
+        8 * period,
+    )
+    e = np.asarray(end.frames["field"])[-period - 1 :]
+    t = (np.arange(8 * period - period, 8 * period) + 0.5) * dt
+    power = -np.mean(0.5 * (e[1:] + e[:-1]) * np.cos(omega * t))
+    np.testing.assert_allclose(power, omega / 8, rtol=0.01)
+
+
+def test_lossless_steps_go_back_bit_by_bit_and_give_the_same_gradient():
+    media = lambda e: (Dielectric(e), Lorentz(1.0, 3.0))
+    source = lambda w: PointDipole([0.3, 0.5], "Ey", WavePulse(w, 0.3, 0.4))
+    grid = Grid(Box([1.0, 1.2], (False, True)), (6, 5))
+    start = Maxwell(media(2.0)).add_memory(ElectromagneticField.of(grid, mode="TE"))
+
+    def power(permittivity, frequency, adjoint):
+        maxwell = Maxwell(media(permittivity), source(frequency))
+        simulation = Simulation(Yee(maxwell), dt=0.08, adjoint=adjoint)
+        return (simulate(simulation, start, 30).state.Ey ** 2).integral()
+
+    slope = lambda adjoint: jax.jit(jax.grad(lambda e, w: power(e, w, adjoint), (0, 1)))(2.0, 5.0)
+    exact = Reversible(smallest_range=1e3)
+    found = slope(exact)
+    np.testing.assert_allclose(found, slope(pk.NestedCheckpoint()), rtol=1e-9)
+    value = jax.jit(lambda e, w: power(e, w, pk.NestedCheckpoint()))
+    for k, (e, w) in enumerate(((1e-4, 0.0), (0.0, 1e-4))):
+        difference = (value(2.0 + e, 5.0 + w) - value(2.0 - e, 5.0 - w)) / 2e-4
+        np.testing.assert_allclose(found[k], difference, rtol=1e-5)
+    maxwell = Maxwell(media(2.0), source(5.0))
+    report = pk.adjoints.reversibility_report(
+        Simulation(Yee(maxwell), dt=0.08, adjoint=exact), start, 30
+    )
+    assert report.bitwise
+
+
+@pytest.mark.parametrize(
+    "lossy",
+    [Maxwell(Dielectric(2.0, 0.1)), Maxwell(Drude(1.0, 0.1)), Maxwell(layer=ConvolutionalPML(2))],
+)
+def test_what_absorbs_is_not_reversed(lossy):
+    grid = Grid(Box([1.0], False), (8,))
+    simulation = Simulation(Yee(lossy), dt=0.05, adjoint=Reversible())
+    with pytest.raises(NotReversible, match="absorbs"):
+        simulate(simulation, lossy.add_memory(ElectromagneticField.of(grid)), 2)
+
+
+def layered_disk(mode, component):
+    grid = Grid(Box([1.0, 1.0], (False, True)), (16, 8))
+    disk = Ball([0.5, 0.5], 0.2)
+    media = (Dielectric(2.0), Dielectric(4.0, shape=disk), Drude(5.0, 0.1, disk))
+    source = PointDipole([0.3, 0.5], component, WavePulse(20.0, 0.05, 0.2))
+    maxwell = Maxwell(media, source, ConvolutionalPML(3, stretching=3.0, shift=0.05))
+    return Simulation(Yee(maxwell), dt=0.9 * maxwell.longest_step(grid)), maxwell.add_memory(
+        random_field(grid, mode=mode)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "component"), [("TM", "Ez"), ("TE", "Ey")])
+def test_devices_agree(mode, component):
+    simulation, state = layered_disk(mode, component)
+    check_devices(simulation, state, 6, devices=[(2, 2)])
+
+
+def test_float32_and_vmap():
+    simulation, state = layered_disk("TM", "Ez")
+    end = simulate(simulation, state, 10).state
+    low = jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, state)
+    near = simulate(simulation, low, 10).state
+    assert near.Ez.data.dtype == jnp.float32
+    np.testing.assert_allclose(near.Ez.data, end.Ez.data, atol=1e-4)
+    grid = Grid([1.0], (8,))
+    start = ElectromagneticField.of(grid, {"Ez": lambda x: jnp.sin(2 * jnp.pi * x)})
+
+    def run(permittivity):
+        simulation = Simulation(Yee(Maxwell(Dielectric(permittivity))), dt=0.1)
+        return simulate(simulation, start, 5).state.Ez.data
+
+    many = jnp.array([1.0, 2.0])
+    np.testing.assert_allclose(jax.vmap(run)(many), jnp.stack([run(e) for e in many]), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_battery_of_the_rates():
+    grid = Grid(Box([1.0, 1.2], (False, True)), (5, 4))
+    media = (Dielectric(2.0, 0.3, Ball([0.41, 0.57], 0.33)), Lorentz(0.5, 3.0, 0.1))
+    maxwell = Maxwell(media, PointDipole([0.33, 0.55], "Ey", WavePulse(5.0, 0.3, 0.4)))
+    field = random_field(grid, mode="TE").with_poles(1)
+    check_tendency(maxwell, field, ignore=["speed", "spin"])
+    small = Simulation(RK4(maxwell), dt=0.001)
+    assert np.isfinite(np.asarray(simulate(small, field, 2).state.Ez.data)).all()
+
+
+def test_wrong_input_is_explained():
+    grid = Grid(Box([1.0, 1.0], False), (8, 8))
+    field = ElectromagneticField.of(grid)
+    with pytest.raises(StepSizeError, match="Courant"):
+        simulate(Simulation(Yee(Maxwell()), dt=0.1), field, 1)
+    with pytest.raises(ParameterError, match="PerfectConductor"):
+        ElectromagneticField.of(grid, boundary=Dirichlet(0.0))
+    with pytest.raises(ParameterError, match="mode"):
+        ElectromagneticField.of(BOX, mode="TE")
+    with pytest.raises(ParameterError, match="no component"):
+        ElectromagneticField.of(grid, {"Ex": 1.0})
+    with pytest.raises(ShapeError, match="add_memory"):
+        simulate(Simulation(Yee(Maxwell(layer=ConvolutionalPML(2))), dt=0.01), field, 1)
+    with pytest.raises(ShapeError, match="do not fit"):
+        Maxwell(layer=ConvolutionalPML(5)).add_memory(field)
+    with pytest.raises(DeclarationError, match="repeats"):
+        Maxwell(layer=ConvolutionalPML(1, sides=("y_low",))).add_memory(random_field(BOX))
+    with pytest.raises(DeclarationError, match="media"):
+        Maxwell(media=3.0)
+    with pytest.raises(ParameterError, match="across its direction"):
+        PlaneWave([1.0], [1.0, 0, 0], jnp.sin)
+    with pytest.raises(ParameterError, match="Ex, Ey or Ez"):
+        PointDipole([0.5], "Hz", jnp.sin)
+    energy = Every(1, e=ElectromagneticEnergy())
+    with pytest.raises(ObserverError, match="Maxwell"):
+        simulate(Simulation(RK4(lambda t, f: {}), dt=0.1, observers=energy), field, 1)
