@@ -25,6 +25,7 @@ FIRST = (
     "equations",
     "flows",
     "walls",
+    "electromagnetism",
     "coupling",
     "write-your-own",
     "fit",
