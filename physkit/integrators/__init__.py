@@ -3,8 +3,8 @@
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
 (equations with a symbol), `electromagnetic` (Yee's leapfrog); `baths` (heat baths and barostats around an
-integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas
-that swap, minima).
+integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that
+grow, replicas that swap, minima).
 """
 
 from ._composition_checks import (
