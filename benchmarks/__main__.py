@@ -68,6 +68,7 @@ CASES = {
     "ensemble_argon": ([1000], {
         code: ["float32"] for code in ("physkit", "loop", "lists", "loop-lists", "numba-1", "numba-2")
     }),
+    "search_lorenz": ([10_000], {code: ["float32"] for code in ("search", "sweep")}),
     "ensemble_memory": ([1000, 4000], {code: ["float32"] for code in ("lorenz", "argon")}),
     "fit_planets": ([34], {
         code: ["float64"] for code in ("physkit", "scipy", "scipy-defaults")
