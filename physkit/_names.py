@@ -168,8 +168,9 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "fit": (
                 "AutocorrelatedErrors", "BFGS", "EquilibriumSamples", "Fit", "FitProgress", "GaussNewton",
                 "GradientAudit", "IndependentErrors", "LevenbergMarquardt", "Likelihood",
-                "MultipleShooting", "Observations", "Optax", "fit", "fit_in_windows", "frames_at",
-                "gradient_audit", "gradient_growth", "observations", "reweight",
+                "LikelihoodProfile", "MultipleShooting", "Observations", "Optax", "fit", "fit_in_windows",
+                "frames_at", "gradient_audit", "gradient_growth", "observations", "profile_likelihood",
+                "reweight",
             ),
             "ensemble": ("CMAES", "DifferentialEvolution", "OpenES"),
         },

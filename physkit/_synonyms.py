@@ -53,6 +53,8 @@ _REPORT = "pk.Every(interval, energy=pk.TotalEnergy())"
 _DUMP = "pk.Every(interval, x=pk.Positions()), with pk.run(…, to=folder); pk.export writes other formats"
 _FIT = "pk.fit(objective, model, where=…)"
 _SWEEP = "pk.sweep((simulation, state), steps, over=pk.SweepAxis(…))"
+_POSTERIOR = "pk.inference.sample_posterior(pk.inference.Posterior(objective, model, where=…))"
+_FILTER = "pk.inference.ensemble_kalman_filter(sim, states, observations, …)"
 
 _EVOLVE = "pk.fit(loss, model, where=…, method=pk.fitting.CMAES())"
 
@@ -69,6 +71,12 @@ SYNONYMS: dict[str, str] = {
     "Open_ES": "pk.fit(…, method=pk.fitting.OpenES())",
     "differential_evolution": "pk.fit(…, method=pk.fitting.DifferentialEvolution())",
     "NelderMead": _EVOLVE, "basinhopping": "pk.fit(…, method=pk.fitting.CMAES(restarts=…))",
+    # inference
+    "emcee": _POSTERIOR, "mcmc": _POSTERIOR, "hmc": _POSTERIOR, "window_adaptation": _POSTERIOR,
+    "rhat": "pk.inference.r_hat(draws)", "ess": "pk.inference.bulk_sample_size(draws)",
+    "EnKF": _FILTER, "EnsembleKalmanFilter": _FILTER, "kalman": _FILTER,
+    "EKI": "pk.inference.ensemble_kalman_inversion(posterior)",
+    "HalfStudentT": "pk.priors.HalfCauchy(scale)",
     # integrators of particles
     "Verlet": _VERLET, "VerletIntegrator": _VERLET, "nve": _VERLET,
     "LeapfrogIntegrator": "pk.Leapfrog(force)",

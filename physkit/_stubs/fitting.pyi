@@ -11,6 +11,7 @@ from physkit.fit import (
     IndependentErrors as IndependentErrors,
     LevenbergMarquardt as LevenbergMarquardt,
     Likelihood as Likelihood,
+    LikelihoodProfile as LikelihoodProfile,
     MultipleShooting as MultipleShooting,
     Observations as Observations,
     Optax as Optax,
@@ -20,6 +21,7 @@ from physkit.fit import (
     gradient_audit as gradient_audit,
     gradient_growth as gradient_growth,
     observations as observations,
+    profile_likelihood as profile_likelihood,
     reweight as reweight,
 )
 from physkit.ensemble import (

@@ -2,6 +2,10 @@
 
 from ._frames_at import FramesAt as FramesAt, frames_at as frames_at
 from ._observations import Observations as Observations, observations as observations
+from ._profile_likelihood import (
+    LikelihoodProfile as LikelihoodProfile,
+    profile_likelihood as profile_likelihood,
+)
 from ._reweighting import (
     EquilibriumSamples as EquilibriumSamples,
     ReweightedAverage as ReweightedAverage,

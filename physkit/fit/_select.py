@@ -23,7 +23,6 @@ from physkit.core import (
     path_name,
 )
 
-Where: TypeAlias = Callable[[PyTree], PyTree] | Mapping[str, Callable[[PyTree], PyTree]]
 Path: TypeAlias = tuple[Any, ...]  # keys of JAX's tree paths
 Index: TypeAlias = tuple[Any, ...]  # () for a whole leaf; (index,) for x[index]
 
@@ -90,6 +89,9 @@ class Selection:
         changed = tree.unflatten(leaves)
         # A state prepared for Reversible also holds its numbers as integers, which would be stale now.
         return jax.tree.map(_drop_stale_fixed_point, changed, model, is_leaf=_has_fixed_point)
+
+
+Where: TypeAlias = Callable[[PyTree], PyTree] | Mapping[str, Callable[[PyTree], PyTree]] | Selection
 
 
 def _has_fixed_point(node: Any) -> bool:

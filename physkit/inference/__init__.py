@@ -6,6 +6,15 @@ from ._diagnostics import (
     r_hat as r_hat,
     tail_sample_size as tail_sample_size,
 )
+from ._ensemble_kalman_filter import (
+    EnsembleKalmanFilter as EnsembleKalmanFilter,
+    ensemble_kalman_filter as ensemble_kalman_filter,
+)
+from ._ensemble_kalman_inversion import (
+    EnsembleKalmanInversion as EnsembleKalmanInversion,
+    ensemble_kalman_inversion as ensemble_kalman_inversion,
+)
+from ._kalman_update import Localization as Localization
 from ._laplace import (
     LaplaceApproximation as LaplaceApproximation,
     laplace_approximation as laplace_approximation,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from physkit.simulate import Simulation
 
 from ._adaptation import Adaptation, adapt, first_adaptation, warmup_windows
 from ._methods import HMC, NUTS
+from ._opaque import Opaque
 from ._posterior import Posterior
 
 _FIRST_STEP = 0.1  # in coordinates of order 1; dual averaging finds the right one
@@ -51,14 +51,12 @@ class MarkovChain(AbstractIntegrator):
 
     The first `warmup` steps adapt step and metric. The state is z, `[p]`. Time has no meaning: dt = 1.
 
-    - `posterior`: its arrays; `form`: what is static of it. So the model's own terms are not taken for those
-      of the chain.
+    - `posterior`: a closed `Posterior`.
     - `start_metric`: the inverse mass of the first step, `[p]` or `[p p]`.
     """
 
-    posterior: tuple[Array, ...] = data()
+    posterior: Opaque
     start_metric: Float[Array, "..."] = param()
-    form: Any = static()
     method: NUTS | HMC = static()
     warmup: int = static()
 
@@ -67,7 +65,7 @@ class MarkovChain(AbstractIntegrator):
 
     def init(self, plan: None, clock: Clock, state: Array) -> ChainAux:
         del plan, clock
-        value, gradient = self._posterior().value_and_gradient(state)
+        value, gradient = self.posterior.open().value_and_gradient(state)
         metric = self.start_metric.astype(state.dtype)
         step = jnp.asarray(self.method.first_step or _FIRST_STEP, state.dtype)
         zero = jnp.zeros((), jnp.int32)
@@ -76,12 +74,12 @@ class MarkovChain(AbstractIntegrator):
 
     def refresh(self, plan: None, clock: Clock, state: Array, aux: ChainAux) -> ChainAux:
         del plan, clock
-        value, gradient = self._posterior().value_and_gradient(state)
+        value, gradient = self.posterior.open().value_and_gradient(state)
         return ChainAux(value, gradient, aux.adaptation, aux.transition)
 
     def step(self, plan: None, clock: Clock, state: Array, aux: ChainAux) -> tuple[Array, ChainAux]:
         del plan
-        posterior, adaptation = self._posterior(), aux.adaptation
+        posterior, adaptation = self.posterior.open(), aux.adaptation
         count = clock.step.high * 2**24 + clock.step.low
         warming = count < self.warmup
         log_step = jnp.where(warming, adaptation.log_step, adaptation.log_step_average)
@@ -98,9 +96,6 @@ class MarkovChain(AbstractIntegrator):
                 lambda new, old: jnp.where(warming, new, old), adapted, adaptation
             )
         return z, ChainAux(value, gradient, adaptation, transition)
-
-    def _posterior(self) -> Posterior:
-        return jax.tree.unflatten(self.form, self.posterior)
 
 
 def transit(
@@ -165,10 +160,7 @@ def chain_simulation(
 ) -> Simulation:
     """The simulation of one chain, which records draws and what its transitions tell."""
     require_blackjax()
-    arrays, rest = eqx.partition(posterior, eqx.is_array)
-    del rest  # None everywhere: a posterior is arrays and static fields
-    leaves, form = jax.tree.flatten(arrays)
-    chain = MarkovChain(tuple(leaves), start_metric, form, method, warmup)
+    chain = MarkovChain(Opaque.of(posterior), start_metric, method, warmup)
     observer = Every(
         1, z=_z, log_density=_log_density, is_divergent=_is_divergent, num_steps=_num_steps,
         acceptance=_acceptance, energy=_energy, step_size=_step_size,

@@ -60,7 +60,7 @@ class LaplaceApproximation:
         unit = np.asarray(jax.random.normal(as_key(key), (count, len(self.mode)), dtype))
         z = self.mode + unit @ np.linalg.cholesky(self.covariance).T
         values = jax.vmap(self.posterior.coordinates.values)(jnp.asarray(z, dtype))
-        return {name: np.asarray(x) for name, x in values.items()}
+        return {name: np.asarray(values[name]) for name in self.posterior.names}
 
     def __repr__(self) -> str:
         draws = self.sample(2000, key=0)

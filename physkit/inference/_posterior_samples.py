@@ -8,6 +8,7 @@ import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree, as_device_array
 from physkit.ensemble import Ensemble, SweepAxis
+from physkit.simulate import Simulation
 
 from ._diagnostics import bulk_sample_size, monte_carlo_error, r_hat, tail_sample_size
 from ._posterior import Posterior
@@ -97,10 +98,17 @@ class PosteriorSamples:
 
     def axis(self, count: int) -> SweepAxis:
         """A sweep axis of `count` draws: `sweep(model, steps, over=samples.axis(100))` is the posterior
-        predictive, whose bands `plot.fan` draws.
+        predictive, whose bands `plot.fan` draws. The model is (simulation, state), as the posterior's is.
 
-        **Errors:** `ParameterError` for more than there are.
+        **Errors:** `ParameterError` for more than there are, or a posterior of another kind of model: for that
+        make the axis from `some_values`.
         """
+        model = self.posterior.model
+        if not (isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Simulation)):
+            raise ParameterError(
+                "the posterior's model is not (simulation, state), which a sweep takes: point at the numbers "
+                "of yours, SweepAxis(where, samples.some_values(count))"
+            )
         values, selection = self.some_values(count), self.posterior.problem.selection
         return SweepAxis(selection, values if len(values) > 1 else next(iter(values.values())))
 
@@ -197,7 +205,8 @@ def collect_samples(
     kept = {name: x[:, warmup + 1 :] for name, x in frames.items()}
     z = as_device_array(kept["z"].astype(posterior.coordinates.center.dtype))
     by_draw = jax.vmap(jax.vmap(posterior.coordinates.values))
-    values = {name: np.asarray(x) for name, x in jax.jit(by_draw)(z).items()}
+    found = jax.jit(by_draw)(z)
+    values = {name: np.asarray(found[name]) for name in posterior.names}  # JAX sorts names
     chains, draws = z.shape[:2]
     table = np.concatenate([x.reshape(chains, draws, -1) for x in values.values()], axis=2)
     return PosteriorSamples(

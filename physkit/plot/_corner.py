@@ -102,7 +102,10 @@ def _label(ax: Axes, labels: Sequence[str], row: int, column: int, count: int) -
 
 
 def _draw_one(ax: Axes, x: np.ndarray, limits: tuple[float, float], color: str) -> None:
-    ax.hist(x, bins=_BINS, range=limits, color=color, alpha=0.35, histtype="stepfilled")
+    counts, _, _ = ax.hist(
+        x, bins=_BINS, range=limits, color=color, alpha=0.35, histtype="stepfilled"
+    )
+    ax.set_ylim(0, 1.08 * np.max(counts))
     ax.hist(x, bins=_BINS, range=limits, color=color, histtype="step", linewidth=1.1)
     ax.axvline(np.median(x), color=INK, linewidth=0.9)
     for level in (0.05, 0.95):

@@ -10,6 +10,7 @@ from .dynamics._lotka_volterra import (
     fit_pelts as fit_pelts,
     hare_and_lynx as hare_and_lynx,
     pelts as pelts,
+    pelts_posterior as pelts_posterior,
 )
 from .electromagnetism._cavity import (
     electromagnetic_cavity as electromagnetic_cavity,

@@ -16,6 +16,7 @@ def autoregressive(rng, correlation, shape):
     return x
 
 
+@pytest.mark.slow
 def test_they_are_those_of_blackjax():
     diagnostics = pytest.importorskip("blackjax").diagnostics
     rng = np.random.default_rng(0)

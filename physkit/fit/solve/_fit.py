@@ -15,6 +15,7 @@ from physkit.core import (
     Count,
     KeyLike,
     ObjectiveError,
+    ParameterError,
     PyTree,
     as_key,
     explain_call,
@@ -43,7 +44,7 @@ from ._coordinates import (
 from ._fit_by_search import fit_by_search, refuse_for_gradients, require_for_search
 from ._fit_progress import FitProgress, progress_report
 from ._fit_result import Attempt, Fit, History
-from ._methods import AbstractMethod, Kind, MethodLike, as_method
+from ._methods import AbstractMethod, Kind, MethodLike, Optax, as_method
 from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
 from ._program import compile_by_content
 from ._remarks import collect_remarks
@@ -102,10 +103,11 @@ def fit(
     - `starts`: how many, the model's own and others about it, all side by side; or arrays `[s, *shape]`
       of starts by name. Those that diverge are flagged, the best is returned.
     - `start_std`, `key`: standard deviation of the other starts, as a part of the parameters' size (of log
-      value within bounds), and the random key for them.
+      value within bounds), and the random key for them; also for the order of batches.
     - `jac`: `"forward"` or `"reverse"` derivatives; by default forward, unless a loss has several
       parameters.
-    - `to`: a folder, of a search: each generation is a file, and the same call continues what was stopped.
+    - `to`: a folder, of a search: each generation is a file; a file, of a descent by `Optax`. The same call
+      continues what was stopped, with the same bits.
     - `batch_size`, `devices`: of a search: members that a device computes between two looks for Ctrl-C, all of
       them if left out; and the devices, all local ones. Results do not depend on them.
     - `wall_time`: seconds after which a search begins no further generation.
@@ -128,6 +130,7 @@ def fit(
     (2006).
     """
     began = time.monotonic()
+    key = as_key(key)
     selection = select(where, model)
     start = make_coordinates(selection, model, bounds)
     searches = isinstance(method, AbstractSearch)
@@ -138,7 +141,6 @@ def fit(
         )
     else:
         of_searches = {
-            "to": to,
             "batch_size": batch_size,
             "devices": devices,
             "wall_time": wall_time,
@@ -159,6 +161,11 @@ def fit(
             chosen_method, problem, inputs, model, random_key, to=to, batch_size=batch_size,
             devices=devices, wall_time=wall_time, bar=bar,
         )  # fmt: skip
+    if to is not None and not isinstance(chosen_method, Optax):
+        raise ParameterError(
+            "to= is of searches only, and of descents by Optax(…); "
+            f"{type(chosen_method).__name__} takes few steps, and begins anew"
+        )
     z = starting_points(start, selection.get(model), starts, start_std, key)
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
@@ -171,8 +178,9 @@ def fit(
 
     bar = Progress(chosen_method.step_limit, title=title, enabled=progress)
     found = minimize_with_restarts(
-        problem, chosen_method, inputs, z, at_start, program, progress_report(bar, on_iteration)
-    )
+        problem, chosen_method, inputs, z, at_start, program, progress_report(bar, on_iteration), key,
+        None if to is None else Path(to),
+    )  # fmt: skip
     if found.first.diverged.all() and len(z) > 1:
         raise ObjectiveError(f"the objective is not finite from any of the {len(z)} starts")
     bar.total = found.steps

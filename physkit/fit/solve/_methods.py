@@ -10,7 +10,7 @@ import optax
 import optimistix
 from jax.typing import DTypeLike
 
-from physkit.core import Module, ParameterError, static
+from physkit.core import Module, ParameterError, as_count, static
 
 Kind: TypeAlias = Literal["residuals", "loss"]
 MethodLike: TypeAlias = (
@@ -129,6 +129,12 @@ class Optax(AbstractMethod):
     - `tolerance`: also, the fit counts as converged when the loss fell by less than this part of itself in the
       last tenth of the steps. First-order descent cannot tell a plateau from a minimum: compare the loss
       with what the noise of the data explains.
+    - `batch_rows`: each step sees so many rows of the data (the first axis of all its arrays: trajectories,
+      observations) instead of all of them. The loss is then a mean over the rows that it is given. Every
+      row comes once in an epoch, in an order drawn from `fit`'s key and the number of the epoch: gradients are
+      unbiased, and the same whenever the fit is repeated or continued. The last point is then the result, not
+      the best, as losses of batches do not compare; let the step fall, by a schedule. It counts as converged
+      when the last tenth of the epochs is no lower than the tenth before, within twice the scatter.
 
     **Good values:** `optax.adam(0.03)`, 300 steps: coordinates are scaled to order 1, so a step of
     0.03 changes each by some 3 %.
@@ -139,8 +145,15 @@ class Optax(AbstractMethod):
     steps: int = static(default=300)
     patience: int | None = static(default=None)
     tolerance: float = static(default=1e-3)
+    batch_rows: int | None = static(default=None)
 
     def __check_init__(self):
+        if self.batch_rows is not None:
+            as_count(self.batch_rows, "batch_rows", ParameterError)
+            if self.patience is not None:
+                raise ParameterError(
+                    "patience compares losses, and those of different batches do not compare: leave it out"
+                )
         if self.steps < 1 or (self.patience is not None and self.patience < 1):
             raise ParameterError(
                 f"steps and patience must be at least 1; got {self.steps} and {self.patience}"

@@ -5,16 +5,17 @@ nothing.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 
-from physkit.core import as_device_array, replace_fields
+from physkit.core import Key, as_device_array, replace_fields
 
+from ..descent._first_order import descend
 from ..uncertainty._standard_errors import singular_value_cutoff
 from ._coordinates import Coordinates, natural_coordinates, values_at
-from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import ObjectiveInputs, Problem
@@ -57,10 +58,13 @@ def minimize_with_restarts(
     at_start: tuple[np.ndarray, np.ndarray],
     program: Callable[[jax.Array, ObjectiveInputs], tuple[jax.Array, jax.Array]],
     report: FitReport,
+    key: Key | None = None,
+    to: Path | None = None,
 ) -> SearchResult:
     """From starts z, `[s p]`, to the best minimum.
 
-    `at_start` are value and Jacobian at z = 0, `program` the compiled function that gives them.
+    `at_start` are value and Jacobian at z = 0, `program` the compiled function that gives them; `key` and `to`
+    are those of `descend`.
     """
     natural = inputs.coordinates  # units of the parameters' own size
 
@@ -70,9 +74,8 @@ def minimize_with_restarts(
     value, jacobian = at_start
     inputs, z = _scaled_inputs(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
-        first = descend(
-            method, problem, z, inputs, _in_own_units(report, inputs, float(inputs.unit), 0)
-        )
+        own = _in_own_units(report, inputs, float(inputs.unit), 0)
+        first = descend(method, problem, z, inputs, own, key, to)
         return _first_order_result(method, inputs, natural, first, evaluate)
     assert isinstance(method, AbstractIterative)
     power = 2 if problem.kind == "residuals" else 1  # of the unit, in the loss

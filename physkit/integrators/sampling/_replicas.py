@@ -9,7 +9,7 @@ from physkit.core import AbstractComponent, DeclarationError, PyTree, Rate, Stat
 
 
 class Replicas(AbstractComponent):
-    """Several states of one form, one for each replica of `ReplicaExchange`.
+    """Several states of one form: the replicas of `ReplicaExchange`, the members of an ensemble filter.
 
     - `states`: a state whose arrays are `[replicas, …]`. `replica(k)` is one of them.
     """

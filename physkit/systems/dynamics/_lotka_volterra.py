@@ -1,5 +1,6 @@
 """Hares, the lynx that eat them, and the pelts that a trading company counted."""
 
+import math
 from importlib import resources
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 
 from physkit.core import AbstractTendency, Clock, PyTree, as_parameter, find, param
 from physkit.fit import Fit, PositiveBound, fit, frames_at
+from physkit.inference import LogNormal, Normal, Posterior
 from physkit.integrators import RK4
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation, simulate
@@ -120,4 +122,50 @@ def fit_pelts(data: Pelts, first_guess: PyTree = None, *, progress: bool = True)
         bounds=PositiveBound(),
         progress=progress,
         title="hares",
+    )
+
+
+def pelts_posterior(data: Pelts) -> Posterior:
+    """What the pelts say of four rates, both numbers of 1900 and the scatter of the counts, after weak priors.
+
+        ln y ~ N(ln u(t), σ),   α, γ ~ N(1, ½),   β, δ ~ N(0.05, 0.05),
+        ln σ ~ N(−1, 1),   ln u(1900) ~ N(ln 10, 1)
+
+    all above zero. Parameters are `growth`, `predation`, `death`, `conversion`, `start` and `noise`, the latter
+    two of hares and of lynx.
+
+    **Reference:** Carpenter, Predator–Prey Population Dynamics (2018); posteriordb's
+    `hudson_lynx_hare-lotka_volterra`.
+    """
+    model = (*hare_and_lynx(), as_parameter([0.3, 0.3]))
+    at = frames_at(model[0], data.year, every=_STEPS_PER_YEAR)
+
+    def loss(model: PyTree, logarithms: Float[Array, "t 2"]) -> Float[Array, ""]:
+        sim, start, noise = model
+        simulated = at.pick(simulate(sim, start, at.steps), "pelts")
+        residuals = (jnp.log(simulated) - logarithms) / noise[None]
+        return 0.5 * jnp.sum(residuals**2) + len(logarithms) * jnp.sum(jnp.log(noise))
+
+    rates = {
+        "growth": (1.0, 0.5),
+        "death": (1.0, 0.5),
+        "predation": (0.05, 0.05),
+        "conversion": (0.05, 0.05),
+    }
+    return Posterior(
+        loss,
+        model,
+        where=lambda m: {
+            **{name: getattr(find(m, LotkaVolterra), name) for name in _RATES},
+            "start": m[1],
+            "noise": m[2],
+        },
+        priors={
+            **{name: Normal(*numbers) for name, numbers in rates.items()},
+            "start": LogNormal(10.0, 1.0),
+            "noise": LogNormal(math.exp(-1.0), 1.0),
+        },
+        bounds=dict.fromkeys((*_RATES, "start", "noise"), PositiveBound()),
+        data=jnp.log(as_parameter(data.taken)),
+        jac="forward",
     )

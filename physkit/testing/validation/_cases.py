@@ -11,7 +11,7 @@ from .fields import (
     _walls,
     _waves,
 )
-from .inference import _ensembles, _fits, _inverse_problems, _stochastic
+from .inference import _ensembles, _fits, _inverse_problems, _posteriors, _stochastic
 from .particles import (
     _barostats,
     _cosmology,
@@ -58,6 +58,7 @@ _GROUPS = (
     _inverse_problems,
     _spins,
     _stochastic,
+    _posteriors,
 )
 
 

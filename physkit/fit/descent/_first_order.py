@@ -1,5 +1,6 @@
 """First-order descent by an optimizer of optax, for one start or many side by side."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -7,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from physkit.core import PyTree
+from physkit.core import Key, PyTree
 
-from ._iterate import Descent, Report
-from ._methods import Optax
-from ._problem import ObjectiveInputs, Problem
-from ._program import compile_by_content
+from ..solve._iterate import Descent, Report
+from ..solve._methods import Optax
+from ..solve._problem import ObjectiveInputs, Problem
+from ..solve._program import compile_by_content
+from ._batches import Batches
+from ._descent_file import DescentFile
 
 _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
 
@@ -20,10 +23,11 @@ _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of
 class _DescentState(NamedTuple):
     """One start under way: where it is, the optimizer's state, and the best point so far.
 
-    - `first_loss`: the loss at the start. `last_loss_that_fell`: at the last fall that counted,
-      `steps_since_fall`: steps since then.
+    - `count`: steps taken. `first_loss`: the loss at the start.
+    - `last_loss_that_fell`: at the last fall that counted, `steps_since_fall`: steps since then.
     """
 
+    count: jax.Array
     z: jax.Array
     optimizer_state: PyTree
     best_z: jax.Array
@@ -34,20 +38,35 @@ class _DescentState(NamedTuple):
 
 
 def descend(
-    method: Optax, problem: Problem, z: jax.Array, inputs: ObjectiveInputs, report: Report
+    method: Optax,
+    problem: Problem,
+    z: jax.Array,
+    inputs: ObjectiveInputs,
+    report: Report,
+    key: Key | None = None,
+    to: Path | None = None,
 ) -> Descent:
-    """Steps of the optimizer from z, `[s p]`; the best point of each start is returned."""
+    """Steps of the optimizer from z, `[s p]`; the best point of each start is returned, of batches the last.
+
+    `key`: of the batches. `to`: a file that the descent is kept in, and goes on from.
+    """
     many = len(z) > 1
+    batches = Batches.of(method.batch_rows, inputs.data, key)
+    if batches is not None:
+        problem = batches.untraced(problem)  # what was traced has the shapes of all data
     optimizer = optax.with_extra_args_support(method.optimizer)
     patience = method.patience or method.steps + 1
 
     def init(z: jax.Array) -> _DescentState:
         high = jnp.full((), jnp.inf, z.dtype)
-        return _DescentState(z, optimizer.init(z), z, high, high, high, jnp.zeros((), int))
+        zero = jnp.zeros((), int)
+        return _DescentState(zero, z, optimizer.init(z), z, high, high, high, zero)
 
     def step(
         state: _DescentState, inputs: ObjectiveInputs
     ) -> tuple[_DescentState, tuple[jax.Array, jax.Array]]:
+        if batches is not None:
+            inputs = batches.take(inputs, state.count)
         loss, gradient = problem.with_jacobian(state.z, inputs)
         # A start that diverged or ran out of patience stays where it is while the others go on.
         is_active = (
@@ -70,6 +89,9 @@ def descend(
             next_z = optax.apply_updates(state.z, update)
         # `loss` is that of state.z, before the update.
         better = loss < state.lowest_loss
+        best_z = jnp.where(better, state.z, state.best_z)
+        if batches is not None:
+            best_z = jnp.asarray(next_z, state.z.dtype)
         first_loss = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, loss)
         lowest_loss = jnp.minimum(state.lowest_loss, loss)
         fall = first_loss - lowest_loss
@@ -79,9 +101,10 @@ def descend(
             state.last_loss_that_fell - loss > method.tolerance * size
         )
         after = _DescentState(
+            state.count + 1,
             jnp.asarray(next_z, state.z.dtype),
             optimizer_state,
-            jnp.where(better, state.z, state.best_z),
+            best_z,
             jnp.where(better, loss, state.lowest_loss),
             first_loss,
             jnp.where(falls, loss, state.last_loss_that_fell),
@@ -106,6 +129,10 @@ def descend(
     # One compiled scan between reports: a host round trip for each step would cost more than the step.
     steps_per_report = -(-method.steps // _NUM_REPORTS)
     losses, gradients, count = [], [], 0
+    file = DescentFile.of(to, method, problem, (z, inputs, key))
+    if file is not None:
+        state, losses, gradients = file.load(state, method.steps, len(z))
+        count = sum(map(len, losses))
     while count < method.steps:
         length = min(steps_per_report, method.steps - count)
         state, outcome = program(state, inputs, length)
@@ -114,6 +141,8 @@ def descend(
         losses.append(loss)
         gradients.append(gradient)
         count += length
+        if file is not None:
+            file.save(state, losses, gradients, method.steps)
         report(count, loss[-1], gradient[-1], state.z)
         out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
         if np.all(out_of_patience | ~np.isfinite(loss[-1])):
@@ -122,7 +151,8 @@ def descend(
     losses, gradients = np.concatenate(losses), np.concatenate(gradients)
     diverged = ~np.isfinite(losses[-1])
     out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
-    done = (out_of_patience | _is_flat(losses, method.tolerance)) & ~diverged
+    is_flat = _is_flat if batches is None else batches.is_flat
+    done = (out_of_patience | is_flat(losses, method.tolerance)) & ~diverged
     return Descent(best_z, losses, gradients, done, diverged)
 
 

@@ -1,0 +1,89 @@
+"""The file of a descent, from which it goes on where it was stopped."""
+
+import dataclasses
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from physkit.core import Module, PyTree, data, static
+from physkit.storage import digest, fingerprint, load_checkpoint, program_digest, save_checkpoint
+
+from ..solve._methods import Optax
+from ..solve._problem import Problem
+
+
+class SavedDescent(Module):
+    """What is in the file.
+
+    - `fit`: a digest of the problem, its numbers and the method, by which the file of another fit is refused.
+    - `count`: steps taken; `losses`, `gradients`: `[steps s]`, of all steps that there will be.
+    """
+
+    fit: str = static()
+    count: Int[Array, ""] = data()
+    losses: Float[Array, "n s"] = data()
+    gradients: Float[Array, "n s"] = data()
+    state: PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class DescentFile:
+    """Where a descent is kept, and of which fit."""
+
+    path: Path
+    fit: str
+
+    @staticmethod
+    def of(
+        path: Path | None, method: Optax, problem: Problem, numbers: PyTree
+    ) -> "DescentFile | None":
+        """The file at `path`, if any, for this descent."""
+        if path is None:
+            return None
+        z, inputs, _ = numbers
+        closed, _, _ = eqx.filter_make_jaxpr(problem.value)(z[0], inputs)
+        # The optimizer is functions, whose closures hold its numbers.
+        description = fingerprint({"numbers": numbers, "optimizer": tuple(method.optimizer)})
+        choices = (method.steps, method.patience, method.tolerance, method.batch_rows)
+        description |= {"program": program_digest(closed.jaxpr), "method": repr(choices)}
+        return DescentFile(path, digest(description))
+
+    def save(
+        self, state: PyTree, losses: list[np.ndarray], gradients: list[np.ndarray], steps: int
+    ) -> None:
+        """Replace what the file holds."""
+        save_checkpoint(self.path, self._tree(state, losses, gradients, steps))
+
+    def load(
+        self, state: PyTree, steps: int, starts: int
+    ) -> tuple[PyTree, list[np.ndarray], list[np.ndarray]]:
+        """State, losses and gradients so far; those of the start where there is no file.
+
+        **Errors:** `MismatchError` for the file of another fit, `DamagedFileError` for a broken one.
+        """
+        if not self.path.exists():
+            return state, [], []
+        blank = [np.zeros((0, starts))]
+        saved = load_checkpoint(self.path, self._tree(state, blank, blank, steps)).tree
+        count = int(saved.count)
+        return (
+            saved.state,
+            [np.asarray(saved.losses)[:count]],
+            [np.asarray(saved.gradients)[:count]],
+        )
+
+    def _tree(
+        self, state: PyTree, losses: list[np.ndarray], gradients: list[np.ndarray], steps: int
+    ) -> SavedDescent:
+        tables = []
+        for parts in (losses, gradients):
+            rows = np.concatenate(parts)
+            # Of full length, so that all files of a fit have one form.
+            table = np.zeros((steps, rows.shape[1]))
+            table[: len(rows)] = rows
+            tables.append(jnp.asarray(table))
+        count = jnp.asarray(sum(map(len, losses)), jnp.int32)
+        return SavedDescent(self.fit, count, *tables, state)

@@ -1,0 +1,106 @@
+"""Batches are unbiased, each row comes once in an epoch, and a descent goes on with the same bits."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import physkit as pk
+from physkit.fit.descent import _descent_file
+from physkit.fit.descent._batches import Batches
+from physkit.fit.solve._problem import ObjectiveInputs
+
+_RNG = np.random.default_rng(0)
+X = jnp.asarray(_RNG.normal(size=(50, 2)))
+Y = jnp.einsum("ij,j->i", X, jnp.array([1.0, -2.0])) + 0.1 * jnp.asarray(_RNG.normal(size=50))
+
+
+def mean_square(model, data):
+    x, y = data
+    return jnp.mean((jnp.einsum("ij,j->i", x, model["slope"]) - y) ** 2)
+
+
+def descend(steps=300, to=None, key=3, data=(X, Y), **changes):
+    schedule = optax.cosine_decay_schedule(0.1, steps)
+    arguments = {"batch_rows": 8} | changes
+    with warnings.catch_warnings():
+        if steps < 100:  # too few to converge
+            warnings.simplefilter("ignore", UserWarning)
+        return _descend(schedule, steps, arguments, data, key, to)
+
+
+def _descend(schedule, steps, arguments, data, key, to):
+    return pk.fit(
+        mean_square, {"slope": jnp.array([0.5, -1.0])}, where=lambda m: m["slope"], data=data,
+        method=pk.fitting.Optax(optax.adam(schedule), steps=steps, **arguments), key=key, to=to,
+        progress=False,
+    )  # fmt: skip
+
+
+def test_batches_find_the_minimum_of_all_data():
+    found = descend()
+    assert found.converged
+    best = np.linalg.lstsq(np.asarray(X), np.asarray(Y))[0]
+    np.testing.assert_allclose(found.values["slope"], best, atol=0.01)
+    np.testing.assert_allclose(found.loss, mean_square(found.model, (X, Y)), rtol=1e-12)
+    np.testing.assert_array_equal(descend().values["slope"], found.values["slope"])
+    assert np.any(descend(key=4).values["slope"] != found.values["slope"])
+
+
+def test_every_row_comes_once_in_an_epoch_so_that_gradients_are_unbiased():
+    batches = Batches.of(8, (jnp.arange(50), X), jax.random.key(1))
+    inputs = ObjectiveInputs(None, None, (jnp.arange(50), X), jnp.ones(()))
+    assert batches.per_epoch == 6
+    seen = np.zeros(50)
+    take = jax.jit(jax.vmap(lambda count: batches.take(inputs, count).data[0]))
+    for rows in np.asarray(take(jnp.arange(1200))).reshape(200, 48):
+        assert len(set(rows.tolist())) == 48  # the last two of the epoch's order are left out
+        seen[rows] += 1
+    # Each row is seen in 24 of 25 epochs: binomial with variance 200 · 0.96 · 0.04.
+    assert np.all(np.abs(seen - 192) < 5 * np.sqrt(200 * 0.96 * 0.04))
+
+
+def test_a_descent_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    straight = descend(60)
+    file, save, calls = tmp_path / "descent.h5", _descent_file.save_checkpoint, []
+
+    def interrupt(*arguments):
+        save(*arguments)
+        calls.append(1)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_descent_file, "save_checkpoint", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        descend(60, to=file)
+    found = descend(60, to=file)
+    np.testing.assert_array_equal(found.values["slope"], straight.values["slope"])
+    np.testing.assert_array_equal(found.history.loss, straight.history.loss)
+    assert 9 < len(calls) < 60
+    with pytest.raises(pk.errors.MismatchError):
+        descend(60, to=file, key=4)
+    with pytest.raises(pk.errors.ParameterError, match="begins anew"):
+        pk.fit(
+            lambda m: m["x"] - 1.0,
+            {"x": jnp.ones(2)},
+            where=lambda m: m["x"],
+            to=file,
+            progress=False,
+        )
+
+
+def test_wrong_batches_are_refused():
+    for error, text, changes in (
+        (pk.errors.ParameterError, "more than the data have rows, 50", {"batch_rows": 51}),
+        (pk.errors.ParameterError, "batch_rows must be", {"batch_rows": 0}),
+        (pk.errors.ParameterError, "do not compare", {"patience": 3}),
+    ):
+        with pytest.raises(error, match=text):
+            descend(**changes)
+    with pytest.raises(pk.errors.ShapeError, match="first axes"):
+        Batches.of(2, (jnp.zeros(3), jnp.zeros(4)), None)
+    with pytest.raises(pk.errors.ObjectiveError, match="there are none"):
+        Batches.of(2, None, None)

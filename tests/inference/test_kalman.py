@@ -1,0 +1,178 @@
+"""The ensemble filter is Kalman's for linear models, the inversion the posterior; both say what is wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.inference import (
+    Localization,
+    Posterior,
+    ensemble_kalman_filter,
+    ensemble_kalman_inversion,
+)
+
+OSCILLATOR = np.array([[0.0, 1.0], [-1.0, -0.1]])
+SIM = pk.Simulation(pk.RK4(lambda t, x: jnp.asarray(OSCILLATOR, x.dtype) @ x), dt=0.1)
+NOISE, TIMES, INTERVAL = 0.3, 12, 5
+START_STD = 1.0
+
+
+def observations():
+    rng = np.random.default_rng(0)
+    step = propagator()
+    x, seen = np.array([1.0, 0.0]), []
+    for _ in range(TIMES):
+        x = step @ x
+        seen.append(x[0] + NOISE * rng.normal())
+    return np.array(seen)
+
+
+def propagator():
+    a = 0.1 * OSCILLATOR
+    one = np.eye(2) + a + a @ a / 2 + a @ a @ a / 6 + a @ a @ a @ a / 24  # a step of RK4
+    return np.linalg.matrix_power(one, INTERVAL)
+
+
+def kalman(seen):
+    """Kalman's filter: mean and covariance after each observation."""
+    step, mean, covariance, found = propagator(), np.zeros(2), START_STD**2 * np.eye(2), []
+    h = np.array([[1.0, 0.0]])
+    for y in seen:
+        mean, covariance = step @ mean, step @ covariance @ step.T
+        gain = covariance @ h.T / (h @ covariance @ h.T + NOISE**2)
+        mean = mean + gain[:, 0] * (y - mean[0])
+        covariance = (np.eye(2) - gain @ h) @ covariance
+        found.append((mean, np.sqrt(np.diag(covariance))))
+    return tuple(np.array(x) for x in zip(*found, strict=True))
+
+
+def filtered(count, key=0, dtype=float):
+    rng = np.random.default_rng(count)
+    members = rng.normal(size=(count, 2)) * START_STD
+    members = jnp.asarray(members - members.mean(0), dtype)
+    sim, state = ensemble_kalman_filter(
+        SIM, members, observations(), observe=lambda x: x[0], noise=NOISE, interval=INTERVAL
+    )
+    return sim, state, pk.run(sim, state, TIMES, key=key, progress=False)
+
+
+def test_the_filter_becomes_kalmans_as_the_ensemble_grows(tmp_path):
+    mean, std = kalman(observations())
+    errors = []
+    for count in (100, 10_000):
+        sim, state, run = filtered(count)
+        errors.append(np.sqrt(np.mean((run["mean"][1:] - mean) ** 2)))
+        np.testing.assert_allclose(run["std"][1:], std, rtol=6 / np.sqrt(count))
+        assert np.all(np.abs(run["mean"][1:] - mean) < 6 / np.sqrt(count) * std)
+    # √100 = 10 is the ratio of the errors expected, each of which scatters.
+    assert 3 < errors[0] / errors[1] < 30
+    normalized = run["innovation"][1:] / run["innovation_std"][1:]
+    assert 0.4 < np.mean(normalized**2) < 2
+    half = pk.run(sim, state, TIMES // 2, key=0, progress=False)
+    rest = pk.run(sim, half.carry, TIMES // 2, progress=False)
+    np.testing.assert_array_equal(rest["mean"][-1], run["mean"][-1])
+    single = filtered(100, dtype=np.float32)[2]
+    assert single["mean"].dtype == np.float32
+    np.testing.assert_allclose(single["std"][1:], std, rtol=0.6)
+
+
+def test_localization_is_gaspari_and_cohns():
+    x = jnp.arange(8.0)
+    of_state, of_observed = Localization(x, x[::4], radius=4.0, period=8.0).weights()
+    assert of_state.shape == (8, 2)
+    np.testing.assert_allclose(jnp.diag(of_observed), 1)
+    # ρ(0) = 1, ρ(c) = 5/24, ρ(2c) = 0 with c half of the radius; and it is even.
+    np.testing.assert_allclose(
+        of_state[jnp.array([0, 2, 4, 6]), 0], [1, 5 / 24, 0, 5 / 24], atol=1e-14
+    )
+    sim, state = ensemble_kalman_filter(
+        SIM, jax.random.normal(jax.random.key(0), (50, 2)), np.zeros(2), observe=lambda x: x[0],
+        noise=NOISE, interval=1, inflation=1.1,
+        localization=Localization([0.0, 5.0], [0.0], radius=2.0),
+    )  # fmt: skip
+    with pytest.raises(pk.errors.SimulationDiverged, match="there are 2 observations"):
+        pk.run(sim, state, 3, key=0, progress=False)
+    run = pk.run(sim, state, 2, key=0, progress=False)
+    # What is beyond the radius is not corrected, only inflated; what is observed is.
+    np.testing.assert_allclose(run["std"][1:, 1], run["forecast_std"][1:, 1], rtol=1e-12)
+    assert run["std"][1, 0] < 0.5 * run["forecast_std"][1, 0]
+
+
+def test_inversion_ends_at_the_posterior_of_a_linear_model_and_bears_failed_members():
+    rng = np.random.default_rng(1)
+    design = jnp.asarray(rng.normal(size=(20, 2)))
+    measured = design @ jnp.array([1.0, -0.5]) + 0.5 * jnp.asarray(rng.normal(size=20))
+
+    def residuals(model):
+        predicted = jnp.einsum("ij,j->i", design, model["slope"])
+        failed = model["slope"][0] > 2.5  # a few draws of the prior
+        return jnp.where(failed, jnp.nan, (predicted - measured) / 0.5)
+
+    posterior = Posterior(
+        residuals,
+        {"slope": jnp.zeros(2)},
+        where=lambda m: m["slope"],
+        priors=pk.priors.Normal(0.0, 1.0),
+    )
+    covariance = np.linalg.inv(np.asarray(design.T @ design) / 0.25 + np.eye(2))
+    mean = covariance @ np.asarray(design.T @ measured) / 0.25
+    sim, start = ensemble_kalman_inversion(posterior, members=4000, iterations=4, key=1)
+    found = pk.run(sim, start, 4, key=2, progress=False)
+    last = found["slope"][-1]
+    assert 0 < found["num_failed"][0] < 100
+    assert found["num_failed"][-1] == 0
+    np.testing.assert_allclose(last.mean(0), mean, atol=0.08 * np.sqrt(covariance.max()))
+    np.testing.assert_allclose(np.cov(last.T), covariance, atol=0.12 * covariance.max())
+    loss = Posterior(
+        lambda m: jnp.sum(m["slope"] ** 2), {"slope": jnp.zeros(2)}, where=lambda m: m["slope"],
+        priors=pk.priors.Normal(),
+    )  # fmt: skip
+    with pytest.raises(pk.errors.ObjectiveError, match="needs residuals"):
+        ensemble_kalman_inversion(loss)
+    with pytest.raises(pk.errors.ParameterError, match="two members"):
+        ensemble_kalman_inversion(posterior, members=1)
+
+
+def test_what_the_filter_cannot_use_is_said():
+    def make(**changes):
+        arguments = {
+            "states": jnp.zeros((5, 2)), "observations": np.zeros(3), "observe": lambda x: x[0],
+            "noise": 1.0, "interval": 1,
+        } | changes  # fmt: skip
+        return ensemble_kalman_filter(SIM, **arguments)
+
+    errors = pk.errors
+    for error, text, changes in (
+        (errors.ParameterError, "two members", {"states": jnp.zeros((1, 2))}),
+        (errors.ShapeError, "first axes", {"states": (jnp.zeros((3, 2)), jnp.zeros(2))}),
+        (errors.ShapeError, "observe returns 2", {"observe": lambda x: x}),
+        (errors.ParameterError, "1 observations are not finite", {"observations": [0.0, np.nan]}),
+        (errors.ParameterError, "above 0", {"noise": 0.0}),
+        (errors.ShapeError, "noise is a number", {"noise": np.ones(2)}),
+        (errors.ParameterError, "1 or more", {"inflation": 0.5}),
+        (errors.ShapeError, "each of 2 numbers", {"localization": Localization([0.0], [0.0], 1.0)}),
+        (errors.DeclarationError, "observe is called", {"observe": lambda: 0.0}),
+    ):
+        with pytest.raises(error, match=text):
+            make(**changes)
+    with pytest.raises(errors.ParameterError, match="above 0"):
+        Localization([0.0], [0.0], radius=0.0)
+
+
+def test_members_may_be_particles_of_a_simulation_with_forces():
+    bead = pk.Particles([[1.0]])
+    spring = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)
+    truth = pk.simulate(spring, bead, 20).state.position
+    drawn = 1.0 + 0.5 * jax.random.normal(jax.random.key(0), (40, 1, 1))
+    members = jax.vmap(lambda x: bead.replace(position=x))(drawn)
+    sim, state = ensemble_kalman_filter(
+        spring, members, [float(truth[0, 0])], observe=lambda p: p.position[:, 0], noise=0.05,
+        interval=20,
+    )  # fmt: skip
+    run = pk.run(sim, state, 1, key=0, progress=False)
+    found = run.state.states.position[:, 0, 0]
+    np.testing.assert_allclose(found.mean(), truth[0, 0], atol=0.05)
+    assert found.std() < 0.06
+    assert run["mean"].shape[0] == 2
