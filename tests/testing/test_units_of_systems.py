@@ -89,6 +89,7 @@ UNITS: dict[str, Unit] = {
     "WavePulse.amplitude": lambda u: u.mass * u.length / u.time**2 / u.charge,
     "ConvolutionalPML.speed": lambda u: u.speed,
     "ConvolutionalPML.strength": one,
+    "ConvolutionalPML.order": one,
     "ConvolutionalPML.stretching": one,
     "FluxSpectrum.position": lambda u: u.length,
     "FluxSpectrum.frequencies": rate,
