@@ -14,6 +14,7 @@ from . import parallel as parallel
 from . import particles as particles
 from . import plot as plot
 from . import quantum as quantum
+from . import reactions as reactions
 from . import spins as spins
 from . import storage as storage
 from . import systems as systems

@@ -368,8 +368,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 
 # Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
 SHOWN_LAYERS = (
-    "inference", "integrators", "interop", "parallel", "particles", "plot", "quantum", "spins",
-    "systems", "testing",
+    "inference", "integrators", "interop", "parallel", "particles", "plot", "quantum", "reactions",
+    "spins", "systems", "testing",
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

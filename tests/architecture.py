@@ -20,6 +20,7 @@ LAYERS = (
     "fields",
     "quantum",
     "spins",
+    "reactions",
     "coupling",
     "integrators",
     "observe",
@@ -41,7 +42,16 @@ MAX_ANY = 0.05  # of annotated arguments
 
 # Layers that serve every physics: they ask protocols, and name no concrete class of a physics layer.
 GENERIC_LAYERS = ("core", "parallel", "storage", "simulate", "ensemble", "fit")
-PHYSICS_LAYERS = ("particles", "fields", "quantum", "spins", "coupling", "integrators", "observe")
+PHYSICS_LAYERS = (
+    "particles",
+    "fields",
+    "quantum",
+    "spins",
+    "reactions",
+    "coupling",
+    "integrators",
+    "observe",
+)
 CONCRETE_ALLOWED = {
     ("simulate", "Snapshot"): "what every observer reads",
     ("simulate", "Finite"): "the guard that every simulation has unless told otherwise",

@@ -25,12 +25,17 @@ from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlei
 from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
 from .electromagnetic._yee import Yee as Yee
+from .monte_carlo._gillespie import (
+    AbstractJumpProcess as AbstractJumpProcess,
+    Gillespie as Gillespie,
+)
 from .monte_carlo._spin_updates import (
     AbstractSpinUpdate as AbstractSpinUpdate,
     SpinHeatBath as SpinHeatBath,
     SpinMetropolis as SpinMetropolis,
 )
 from .monte_carlo._swendsen_wang import SwendsenWang as SwendsenWang
+from .monte_carlo._tau_leaping import TauLeaping as TauLeaping
 from .particle._boris import Boris as Boris
 from .particle._brownian import Brownian as Brownian
 from .particle._equations_of_motion import EquationsOfMotion as EquationsOfMotion
@@ -91,6 +96,7 @@ from .splitting._cfl_substeps import (
     CFLSubsteps as CFLSubsteps,
     total_signal_rate as total_signal_rate,
 )
+from .splitting._events import Event as Event, Events as Events
 from .splitting._lie_strang import (
     AbstractSplitting as AbstractSplitting,
     Lie as Lie,

@@ -39,8 +39,10 @@ from physkit.integrators import (
     EquationsOfMotion,
     Euler,
     EulerMaruyama,
+    Events,
     ExactLinear,
     ExactWave,
+    Gillespie,
     Heun,
     KahanLi,
     Krylov,
@@ -69,6 +71,7 @@ from physkit.integrators import (
     Suzuki,
     SwendsenWang,
     Tableau,
+    TauLeaping,
     ThermostatChain,
     Trotter,
     VelocityRescaling,
@@ -542,12 +545,14 @@ INTEGRATORS = {
 
 # Choices between states, which have no derivative: examined in tests/integrators/test_sampling.py.
 SEARCHES = (BasinHopping, ReplicaExchange)
-# Spins are whole numbers: examined in tests/spins.
-OF_SPINS = (SpinHeatBath, SpinMetropolis, SwendsenWang)
 # Qubits: examined in tests/quantum.
 OF_QUBITS = (Krylov, Magnus, QuantumJumps, RepeatedCircuit, Trotter)
 # Examined on arrays, in tests/integrators/test_stochastic.py.
 ON_ARRAYS = (EulerMaruyama, StochasticHeun)
+# Whole numbers, which have no derivative: examined in tests/reactions and tests/spins.
+OF_WHOLE_NUMBERS = (Gillespie, SpinHeatBath, SpinMetropolis, SwendsenWang, TauLeaping)
+# Its derivative is that of what is inside and of the times of events: tests/integrators/test_events.py.
+WITH_EVENTS = (Events,)
 # Examined on fields, in tests/integrators.
 WITH_FIELDS = (
     ARS222,
@@ -597,7 +602,7 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        elsewhere = (SEARCHES, ON_ARRAYS, WITH_FIELDS, OF_SPINS, OF_QUBITS)
+        elsewhere = (SEARCHES, ON_ARRAYS, WITH_FIELDS, OF_WHOLE_NUMBERS, OF_QUBITS, WITH_EVENTS)
         examined = set(INTEGRATORS).union(*elsewhere)
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 

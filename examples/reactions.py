@@ -1,0 +1,66 @@
+"""One network of reactions, three ways: molecule by molecule, as rate equations, and in space, as waves."""
+
+import os
+
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import physkit as pk
+from physkit.integrators import Gillespie
+from physkit.reactions import Populations, RateEquations, ReactionNetwork
+
+pk.use_compilation_cache()
+
+quick = "PHYSKIT_QUICK" in os.environ
+steps = 20 if quick else 400
+network = ReactionNetwork(
+    ["0 -> X", "X -> Y", "2 X + Y -> 3 X", "X -> 0"], rates=[1.0, 2.5, 1.0, 1.0]
+)  # the Brusselator, beyond b = 1 + a² = 2, where it swings
+
+
+def molecules(volume):
+    """Concentrations of a trajectory of copy numbers."""
+    watch = pk.Every(1, n=lambda now: now.state.counts)
+    simulation = pk.Simulation(Gillespie(network), dt=0.1, observers=watch)
+    start = Populations([int(volume), int(2.5 * volume)], volume)
+    result = pk.run(simulation, start, steps, key=3, progress=False)
+    return np.asarray(result.times["n"]), np.asarray(result.frames["n"]) / volume
+
+
+def smooth():
+    """Concentrations of an infinite volume."""
+    watch = pk.Every(1, c=lambda now: now.state)
+    simulation = pk.Simulation(pk.RK4(RateEquations(network)), dt=0.1, observers=watch)
+    result = pk.run(simulation, jnp.array([1.0, 2.6]), steps, progress=False)
+    return np.asarray(result.times["c"]), np.asarray(result.frames["c"])
+
+
+def waves():
+    """The concentration of X in a square of side 120, from waves of low wavenumber at random."""
+    cells = 32 if quick else 160
+    grid = pk.Grid([120.0, 120.0], (cells, cells))
+    x, y = grid.coordinates()
+    k = 2 * jnp.pi / 120.0
+    u = 1 + 0.8 * (jnp.sin(k * x) * jnp.cos(2 * k * y + 1) + 0.5 * jnp.cos(2 * k * x + k * y))
+    v = 2.5 + 0.8 * (jnp.cos(k * x + 0.5) * jnp.sin(k * y) + 0.5 * jnp.sin(2 * k * x - k * y))
+    start = pk.Field(jnp.stack([jnp.maximum(u, 0.05), jnp.maximum(v, 0.05)]), grid)
+    flow = pk.ETDRK4(pk.equations.Diffusion([1.0, 1.0]), network)
+    return pk.run(pk.Simulation(flow, dt=0.05), start, 20 if quick else 3000, progress=False).state
+
+
+with pk.plot.style():
+    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.7), layout="constrained")
+    for volume, color in ((50, "C1"), (1000, "C0")):
+        t, c = molecules(volume)
+        left.plot(t, c[:, 0], color=color, lw=0.9, label=f"$\\Omega = {volume}$")
+        middle.plot(c[:, 0], c[:, 1], color=color, lw=0.6, label=f"$\\Omega = {volume}$")
+    t, c = smooth()
+    left.plot(t, c[:, 0], "k--", lw=1, label="rate equations")
+    middle.plot(c[:, 0], c[:, 1], "k--", lw=1, label="rate equations")
+    left.set(xlabel="time", ylabel="concentration of X", ylim=(0, 7.5))
+    left.legend(frameon=False, loc="upper center", ncols=3, fontsize=7.5)
+    middle.set(xlabel="concentration of X", ylabel="concentration of Y")
+    middle.legend(frameon=False)
+    pk.plot.field(waves()[0], ax=right, label="concentration of X", cmap="magma")
+    fig.savefig("reactions.png", dpi=110)

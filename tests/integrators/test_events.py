@@ -1,0 +1,73 @@
+"""Events: bounces against closed forms, with their derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import DeclarationError, StepSizeError
+from physkit.integrators import RK4, Event, Events
+
+
+def bounce(x0, g, e, steps=23, dt=0.1):
+    """Height and speed of a ball that starts at rest; the reset is a change of sign with restitution."""
+    fall = pk.Function(lambda t, x, g: jnp.stack([x[1], -g]), g)
+    floor = Event(lambda t, x, e: x[0], lambda t, x, e: jnp.stack([0 * x[0], -e * x[1]]), e)
+    sim = pk.Simulation(Events(RK4(fall), floor), dt=dt)
+    return pk.simulate(sim, jnp.stack([x0, 0 * x0]), steps).state
+
+
+def exact(x0, g, e, t=2.3):
+    """The same by hand: falls to the floor at √(2 x₀/g), flies of 2 e^k v/g between bounces."""
+    v = jnp.sqrt(2 * g * x0)
+    at = v / g
+    v = e * v
+    while float(jax.lax.stop_gradient(at + 2 * v / g)) < t:
+        at, v = at + 2 * v / g, e * v
+    s = t - at
+    return jnp.stack([v * s - 0.5 * g * s**2, v - g * s])
+
+
+@pytest.mark.parametrize("dt", [0.1, 1.15])
+def test_a_ball_and_its_derivatives(dt):
+    """Three bounces; in long steps two in one. ∂x/∂x₀, ∂x/∂g, ∂x/∂e and a batch."""
+    start = tuple(jnp.asarray(v) for v in (1.3, 9.81, 0.8))
+    steps = round(2.3 / dt)
+    end = lambda *a: bounce(*a, steps=steps, dt=dt)
+    expected = np.array(jax.jacrev(exact, (0, 1, 2))(*start))
+    both = lambda *a: (end(*a),) * 2
+    found, value = jax.jit(jax.jacrev(both, (0, 1, 2), has_aux=True))(*start)
+    np.testing.assert_allclose(value, exact(*start), atol=1e-12)
+    np.testing.assert_allclose(np.array(found), expected, atol=1e-10)
+    if dt > 1:
+        batch = jax.vmap(end, (0, None, None))(jnp.array([1.3, 0.4]), *start[1:])
+        np.testing.assert_allclose(batch[1], exact(jnp.asarray(0.4), *start[1:]), atol=1e-12)
+
+
+def test_walls_and_a_particle_under_a_force_that_is_carried():
+    """Velocity Verlet between two walls: the energy stays, the flight is a triangle wave."""
+    left = Event(lambda t, p: p.position[0, 0], flip)
+    right = Event(lambda t, p: 1 - p.position[0, 0], flip)
+    verlet = pk.VelocityVerlet(pk.UniformAcceleration([0.0, -1.0]))
+    atom = pk.Particles([[0.25, 0.0]], velocity=[[1.7, 0.5]])
+    sim = pk.Simulation(Events(verlet, left, right), dt=0.9)
+    end = pk.simulate(sim, atom, 5).state
+    x = 0.25 + 1.7 * 4.5
+    np.testing.assert_allclose(end.position[0, 0], abs((x + 1) % 2 - 1), atol=1e-12)
+    np.testing.assert_allclose(end.position[0, 1], 0.5 * 4.5 - 0.5 * 4.5**2, atol=1e-12)
+
+
+def flip(t, p):
+    return p.replace(velocity=p.velocity * jnp.array([[-1.0, 1.0]]))
+
+
+def test_zeno_is_reported():
+    """A ball that comes to rest at t = 3 √(2 x₀/g) for e = ½."""
+    fall = pk.Function(lambda t, x: jnp.stack([x[1], -jnp.ones_like(x[0])]))
+    floor = Event(lambda t, x: x[0], lambda t, x: jnp.stack([0 * x[0], -0.5 * x[1]]))
+    sim = pk.Simulation(Events(RK4(fall), floor), dt=0.1)
+    with pytest.raises(StepSizeError):
+        pk.run(sim, jnp.array([0.5, 0.0]), 40, progress=False)
+    with pytest.raises(DeclarationError, match="takes events"):
+        Events(RK4(fall))

@@ -1,0 +1,137 @@
+"""Reactions: exact distributions of the master equation, and the three faces of one network."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from scipy.stats import chi2, poisson
+
+import physkit as pk
+from physkit.core import ComponentError, DeclarationError, ParameterError, ShapeError, StepSizeError
+from physkit.integrators import RK4, Gillespie, TauLeaping
+from physkit.reactions import Populations, RateEquations, ReactionNetwork
+
+BIRTH_AND_DEATH = ReactionNetwork(["0 -> X", "X -> 0"], rates=[10.0, 1.0])
+BRUSSELATOR = ReactionNetwork(
+    ["0 -> X", "X -> Y", "2 X + Y -> 3 X", "X -> 0"], rates=[1.0, 2.5, 1.0, 1.0]
+)
+
+
+def final_counts(integrator, start, steps, dt, members, seed=0):
+    """Copy numbers of independent trajectories."""
+    sim = pk.Simulation(integrator, dt=dt)
+    run = lambda key: pk.simulate(sim, start, steps, key=key).state.counts
+    return np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(seed), members)))
+
+
+def check_distribution(found, probabilities):
+    expected = probabilities * len(found)
+    often = expected > 5
+    observed = np.bincount(found, minlength=len(expected)).astype(float)
+    assert len(observed) == len(expected)
+    observed = np.append(observed[often], observed[~often].sum())
+    expected = np.append(expected[often], max(expected[~often].sum(), 1e-9))
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    assert chi2.sf(statistic, often.sum()) > 1e-4, statistic
+
+
+def test_birth_and_death_is_a_poisson_process_at_every_time():
+    """From nothing, at t = 1, cut into four steps: mean and variance 2 · 10 (1 − 1/e) in a volume of 2."""
+    found = final_counts(Gillespie(BIRTH_AND_DEATH), Populations([0], 2.0), 4, 0.25, 6000)[:, 0]
+    mean = 20 * -np.expm1(-1.0)
+    check_distribution(found, poisson.pmf(np.arange(60), mean))
+    assert abs(found.var() / mean - 1) < 0.08
+
+
+def test_pairs_follow_the_master_equation():
+    """2A ⇌ B from ten A: the matrix exponential of the six states."""
+    network = ReactionNetwork(["2 A -> B", "B -> 2A"], rates=[0.3, 0.5])
+    rates = np.zeros((6, 6))
+    for b in range(6):
+        a = 10 - 2 * b
+        for to, speed in ((b + 1, 0.3 / 3.0 * a * (a - 1)), (b - 1, 0.5 * b)):
+            if 0 <= to < 6:
+                rates[to, b] += speed
+                rates[b, b] -= speed
+    found = final_counts(Gillespie(network), Populations([10, 0], 3.0), 2, 0.2, 6000, seed=3)
+    assert (found.sum(1) + found[:, 1] == 10).all()
+    check_distribution(found[:, 1], expm(0.4 * rates)[:, 0])
+
+
+def test_leaps_keep_mean_and_variance():
+    """Birth and death at 400 molecules, and a decay to the last molecule, where leaps turn into events."""
+    leaps = TauLeaping(ReactionNetwork(["0 -> X", "X -> 0"], rates=[400.0, 1.0]))
+    found = final_counts(leaps, Populations([0]), 10, 0.1, 1200)[:, 0]
+    mean = 400 * -np.expm1(-1.0)
+    assert abs(found.mean() - mean) < 4 * np.sqrt(mean / 1200) + 0.01 * mean
+    assert abs(found.var() / mean - 1) < 0.2
+    decay = TauLeaping(ReactionNetwork(["X -> 0"], rates=[1.0]))
+    found = final_counts(decay, Populations([1000]), 2, 2.0, 400)[:, 0]
+    p = np.exp(-4.0)
+    assert found.min() >= 0
+    assert abs(found.mean() - 1000 * p) < 4 * np.sqrt(1000 * p * (1 - p) / 400) + 0.02 * 1000 * p
+
+
+def test_one_network_well_stirred_and_in_space():
+    """The equations of a network are those written by hand, and have their derivative."""
+    grid = pk.Grid([4.0], (8,))
+    values = 1 + 0.3 * jax.random.uniform(jax.random.key(0), (2, 8))
+    clock = pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
+    field = pk.Field(values, grid)
+    expected = pk.equations.Brusselator(1.0, 2.5).nonlinear(clock, field)
+    found = BRUSSELATOR.nonlinear(clock, field)
+    linear = found.data - expected.data
+    # What the other leaves to its linear part, if anything, is linear: by hand.
+    u, v = values
+    hand = jnp.stack([1 - 3.5 * u + u**2 * v, 2.5 * u - u**2 * v])
+    np.testing.assert_allclose(found.data, hand, rtol=1e-13)
+    assert linear.shape == hand.shape
+    np.testing.assert_allclose(
+        RateEquations(BRUSSELATOR).rate(clock, values[:, 3]), hand[:, 3], rtol=1e-13
+    )
+
+    def end(k):
+        network = ReactionNetwork(["2 A -> B"], rates=[k])
+        sim = pk.Simulation(RK4(RateEquations(network)), dt=0.01)
+        return pk.simulate(sim, jnp.array([2.0, 0.0]), 100).state[0]
+
+    value, slope = jax.value_and_grad(end)(jnp.asarray(0.7))
+    exact = lambda k: 2.0 / (1 + 4.0 * k)  # dA/dt = −2 k A²
+    np.testing.assert_allclose(value, exact(0.7), rtol=1e-8)
+    np.testing.assert_allclose(slope, jax.grad(exact)(0.7), rtol=1e-7)
+
+
+def test_a_batch_is_its_members_and_a_stop_is_no_change(tmp_path):
+    start, sim = Populations([30, 0]), pk.Simulation(Gillespie(BRUSSELATOR), dt=0.2)
+    run = lambda key: pk.simulate(sim, start, 3, key=key).state.counts
+    keys = jax.random.split(jax.random.key(4), 3)
+    np.testing.assert_array_equal(jax.vmap(run)(keys)[2], run(keys[2]))
+    whole = pk.run(sim, start, 4, key=1, progress=False).state
+    part = pk.run(sim, start, 2, key=1, progress=False).carry
+    np.testing.assert_array_equal(pk.run(sim, part, 2, progress=False).state.counts, whole.counts)
+
+
+def test_mistakes_are_explained():
+    with pytest.raises(DeclarationError, match="no number of molecules"):
+        ReactionNetwork(["A + -> B"], rates=[1.0])
+    with pytest.raises(DeclarationError, match="2 A"):
+        ReactionNetwork(["A = B"], rates=[1.0])
+    with pytest.raises(ShapeError, match="a rate for each of 1"):
+        ReactionNetwork(["A -> B"], rates=[1.0, 2.0])
+    with pytest.raises(DeclarationError, match=r"unknown: \['B'\]"):
+        ReactionNetwork(["A -> B"], rates=[1.0], species=["A"])
+    with pytest.raises(ParameterError, match="rates"):
+        ReactionNetwork(["A -> B"], rates=[-1.0])
+    with pytest.raises(ComponentError, match="whole numbers"):
+        Populations([1.5])
+    with pytest.raises(ComponentError, match="counts are from 0"):
+        Populations([-1])
+    sim = pk.Simulation(Gillespie(BIRTH_AND_DEATH), dt=1.0)
+    with pytest.raises(ShapeError, match="the state has 2 counts"):
+        pk.simulate(sim, Populations([1, 2]), 1, key=0)
+    with pytest.raises(ComponentError, match="Populations"):
+        pk.simulate(sim, jnp.array([1]), 1, key=0)
+    few = pk.Simulation(Gillespie(BIRTH_AND_DEATH, max_events=3), dt=5.0)
+    with pytest.raises(StepSizeError):
+        pk.run(few, Populations([0]), 2, key=0, progress=False)
