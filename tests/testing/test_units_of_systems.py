@@ -75,7 +75,7 @@ UNITS: dict[str, Unit] = {
     "Drag.density": lambda u: u.density,
     "DoubleWell.barrier": lambda u: u.energy,
     # Electromagnetism
-    "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.volume,
+    "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.length**3,
     "Maxwell.vacuum_permeability": lambda u: u.mass * u.length / u.charge**2,
     "Dielectric.permittivity": one,
     "PlaneWave.direction": one,
