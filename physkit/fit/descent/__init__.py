@@ -1,1 +1,1 @@
-"""Descent of a loss by optimizers of optax, over batches of the data, kept in a file."""
+"""What a descent sees and where it is kept: batches of the data, and its file."""

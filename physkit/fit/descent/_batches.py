@@ -1,14 +1,21 @@
 """Batches: which rows of the data each step of a descent sees."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Key, ObjectiveError, ParameterError, PyTree, ShapeError, replace_fields
-
-from ..solve._problem import ObjectiveInputs, Problem
+from physkit.core import (
+    Key,
+    Module,
+    ObjectiveError,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    replace_fields,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Batches:
         """Steps of an epoch."""
         return self.rows // self.size
 
-    def take(self, inputs: ObjectiveInputs, count: jax.Array) -> ObjectiveInputs:
+    def take(self, inputs: Any, count: jax.Array) -> Any:
         """`inputs` with the rows of step number `count` alone."""
         # By the number of the step, and by nothing that went before: a fit that goes on sees the same rows.
         key = jax.random.fold_in(self.key, count // self.per_epoch)
@@ -58,7 +65,7 @@ class Batches:
         index = jax.lax.dynamic_slice(order, (begin,), (self.size,))
         return inputs._replace(data=jax.tree.map(lambda x: jnp.take(x, index, axis=0), inputs.data))
 
-    def untraced(self, problem: Problem) -> Problem:
+    def untraced(self, problem: Module) -> Module:
         """`problem` for data of any number of rows."""
         return replace_fields(problem, {"traced": None})
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,9 +11,6 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import Module, PyTree, data, static
 from physkit.storage import digest, fingerprint, load_checkpoint, program_digest, save_checkpoint
-
-from ..solve._methods import Optax
-from ..solve._problem import Problem
 
 
 class SavedDescent(Module):
@@ -37,9 +35,7 @@ class DescentFile:
     fit: str
 
     @staticmethod
-    def of(
-        path: Path | None, method: Optax, problem: Problem, numbers: PyTree
-    ) -> "DescentFile | None":
+    def of(path: Path | None, method: Any, problem: Any, numbers: PyTree) -> "DescentFile | None":
         """The file at `path`, if any, for this descent."""
         if path is None:
             return None

@@ -13,9 +13,9 @@ import numpy as np
 
 from physkit.core import Key, as_device_array, replace_fields
 
-from ..descent._first_order import descend
 from ..uncertainty._standard_errors import singular_value_cutoff
 from ._coordinates import Coordinates, natural_coordinates, values_at
+from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import ObjectiveInputs, Problem
