@@ -59,6 +59,7 @@ FIRST = (
     "what-can-go-wrong",
 )
 FOLDERS = {
+    "html": "trees, tables and small pictures as HTML",
     "core": "modules, terms, time, errors",
     "geometry": "spaces, grids, boundaries",
     "particles": "particles, lattices, velocities",

@@ -6,6 +6,7 @@ from . import coupling as coupling
 from . import ensemble as ensemble
 from . import fields as fields
 from . import geometry as geometry
+from . import html as html
 from . import inference as inference
 from . import integrators as integrators
 from . import interop as interop

@@ -372,4 +372,6 @@ SHOWN_LAYERS = (
     "spins", "systems", "testing",
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
-OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")
+OTHER_LAYERS = (
+    "cli", "core", "coupling", "ensemble", "fields", "geometry", "html", "observe", "storage",
+)  # fmt: skip

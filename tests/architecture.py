@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "physkit"
 
 # A layer imports only from layers before it.
 LAYERS = (
+    "html",
     "core",
     "parallel",
     "geometry",

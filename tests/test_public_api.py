@@ -21,6 +21,11 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # Public to other layers and to authors of new physics, not worth a place in scripts: they are imported
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
+    "html": {
+        "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",
+        "field_picture", "fragment", "image", "page", "paragraph", "points", "read", "render_tree",
+        "sample", "series_table", "span", "table", "tree",
+    },
     "core": {
         "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from .calls._notebook_traceback import render_traceback
+
 
 def printable(text: object, *, lines: bool = True) -> str:
     """`text` without control characters, which could steer a terminal or hide a part of what is printed.
@@ -22,6 +24,10 @@ class PhyskitError(Exception):
     sim: Any = None
     carry: Any = None
     steps: int | None = None
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks the error itself how it looks: nothing is installed there.
+        return render_traceback(self)
 
 
 class PhyskitWarning(UserWarning):

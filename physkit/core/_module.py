@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
+from physkit.html import render_tree
+
 from ._errors import DeclarationError, ParameterError
 from ._types import PyTree
 from .calls._concrete import as_device_array, is_concrete
@@ -103,6 +105,10 @@ class Module(_Explained):
                         "Declare the field with param() (physics depends on it), data() (it "
                         "evolves) or static() (a change recompiles)."
                     )
+
+    def _repr_html_(self) -> str:
+        # For notebooks: the tree with its numbers. IPython asks for it, nothing else does.
+        return render_tree(self)
 
     if not TYPE_CHECKING:
 

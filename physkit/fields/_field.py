@@ -40,6 +40,7 @@ from physkit.geometry import (
     unknown_boundaries,
     unshard_array,
 )
+from physkit.html import field_picture, read
 
 from ._field_increment import FieldIncrement
 from ._field_reductions import AbstractFieldReductions
@@ -240,6 +241,17 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
     def normalized(self) -> "Field":
         """This field times a number, such that ∫ |u|² dV = 1 over all components; with its boundary."""
         return (self / (self.norm() * jnp.sqrt(self.grid.space.volume))).with_boundary(self)
+
+    def _html_picture_(self) -> str:
+        """The values as small maps, one for each of the first components."""
+        values = read(self.data)
+        if values is None or values.ndim < self.grid.dimension:
+            return ""
+        values = values.reshape(-1, *values.shape[values.ndim - self.grid.dimension :])
+        return "".join(
+            field_picture(v, caption=f"component {k}" if len(values) > 1 else "")
+            for k, v in enumerate(values[:3])
+        )
 
     # --- as a component of a state --------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Module, with_tangent_of
+from physkit.html import points, read
 
 from ._fixed_point_particles import FixedPointParticles
 from ._sharded_particles import AbstractShardedParticles
@@ -37,6 +38,16 @@ class AbstractBodies(AbstractShardedParticles):
     def unwrapped(self) -> Float[Array, "n d"]:
         """Positions as if they had never been wrapped, length."""
         return self.space.unwrap(self.position, self.image)
+
+    def _html_picture_(self) -> str:
+        """Where the bodies are, in the plane of the first two axes, colored by species."""
+        position = read(self.position)
+        if position is None or position.ndim != 2:
+            return ""
+        species, lengths = read(getattr(self, "species", None)), None
+        if hasattr(self.space, "lengths"):
+            lengths = read(self.space.lengths)
+        return points(position, species, lengths, caption=f"{len(position)} {type(self).__name__}")
 
     @property
     def num_rotations(self) -> int:

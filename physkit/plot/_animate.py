@@ -1,49 +1,88 @@
 """Films of moving particles."""
 
+import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from physkit.core import MissingExtraError, ParameterError, explain_call
+from physkit.html import data_uri
 
+from ._film_frames import draw_pictures
 from ._particles import particles
-from ._style import FigureSize, apply_style, style
+from ._style import FigureSize
 from ._types import Picture
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Film:
+    """A film in memory, which notebooks show: the bytes of a file, and its ending, `.gif` or `.mp4`."""
+
+    content: bytes
+    ending: str
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the film to `path`, which must have its ending.
+
+        **Errors:** `ParameterError` for another ending.
+        """
+        path = Path(path)
+        if path.suffix.lower() != self.ending:
+            raise ParameterError(f"this film is a {self.ending}; got {path.name!r}")
+        path.write_bytes(self.content)
+        return path
+
+    def _repr_html_(self) -> str:
+        if self.ending == ".gif":
+            return f'<img src="{data_uri(self.content, "image/gif")}" alt="film">'
+        source = data_uri(self.content, "video/mp4")
+        return f'<video src="{source}" controls autoplay loop muted playsinline></video>'
+
+    def __repr__(self) -> str:
+        return (
+            f"<film {self.ending}, {len(self.content) / 2**20:.2g} MiB: film.save(path) writes it>"
+        )
 
 
 @explain_call
 def animate(
     frames: Iterable[Any],
-    path: str | os.PathLike,
+    path: str | os.PathLike | None = None,
     *,
     draw: Callable[..., Any] = particles,
     fps: int = 25,
     size: FigureSize = (4.8, 4.8),
     dpi: int = 110,
     hold: bool = True,
-) -> Path:
+) -> Path | Film:
     """Draw each frame and write a film: `.gif`, or `.mp4` where the program ffmpeg is installed.
 
         states = [state.replace(position=x) for x in result.frames["position"][::5]]
         animate(states, "melt.gif", draw=partial(particles, color="speed", limits=(0, 4)))
 
+    Without a path a notebook shows the film. Axes, labels and color bars are drawn once where they stay the
+    same: give `limits` of colors.
+
     **Arguments:**
 
     - `frames`: anything to draw; an iterator is fine, one frame is held at a time.
     - `path`: where to write; the ending decides the format. Written beside it and renamed when
-      complete.
+      complete. If left out, nothing is written.
     - `draw`: called as `draw(frame, ax=ax)` on empty axes; any function of this folder will do.
     - `fps`: frames a second. GIF knows hundredths of a second only: 10, 20, 25, 50.
     - `size`: inches; `dpi`: dots per inch.
     - `hold`: keep the limits of the first frame's axes, so that the picture does not jump.
 
-    **Returns:** the path written.
+    **Returns:** the path written; a `Film` without one.
 
     **Errors:** `MissingExtraError` for MP4 without ffmpeg; `ParameterError` for another ending, no
     frames, or fps below 1.
     """
+    if path is None:
+        return _film_in_memory(frames, draw, fps, size, dpi, hold)
     path = Path(path)
     if path.suffix.lower() not in (".gif", ".mp4"):
         raise ParameterError(f"a film ends in .gif or .mp4; got {path.name!r}")
@@ -57,7 +96,7 @@ def animate(
         )
     # The ending stays: Pillow and ffmpeg choose the format by it.
     part = path.with_name(f"{path.stem}.part{path.suffix}")
-    pictures = _pictures(frames, draw, size, dpi, hold)
+    pictures = draw_pictures(frames, draw, size, dpi, hold)
     try:
         (_write_mp4 if is_film else _write_gif)(pictures, part, fps)
         os.replace(part, path)
@@ -67,31 +106,20 @@ def animate(
     return path
 
 
-def _pictures(
-    frames: Iterable[Any], draw: Callable[..., Any], size: FigureSize, dpi: int, hold: bool
-) -> Iterator[Picture]:
-    """Each frame as an RGB image. The figure is not pyplot's: it never shows, and is freed."""
-    import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from PIL import Image
-
-    limits = None
-    for frame in frames:
-        with style():
-            figure = Figure(figsize=size, dpi=dpi, layout="constrained")
-            canvas = FigureCanvasAgg(figure)
-            ax = figure.add_subplot()
-            apply_style(ax)
-            draw(frame, ax=ax)
-            if hold and limits is not None:
-                ax.set_xlim(limits[0])
-                ax.set_ylim(limits[1])
-            limits = limits or (ax.get_xlim(), ax.get_ylim())
-            canvas.draw()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
-        # H.264 with chroma at half resolution needs even numbers of pixels.
-        yield image.crop((0, 0, image.width // 2 * 2, image.height // 2 * 2))
+def _film_in_memory(
+    frames: Iterable[Any],
+    draw: Callable[..., Any],
+    fps: int,
+    size: FigureSize,
+    dpi: int,
+    hold: bool,
+) -> Film:
+    """A film for a notebook: H.264 where there is ffmpeg, which is small and can be stopped; else GIF."""
+    ending = ".gif" if shutil.which("ffmpeg") is None else ".mp4"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"film{ending}"
+        animate(frames, path, draw=draw, fps=fps, size=size, dpi=dpi, hold=hold)
+        return Film(path.read_bytes(), ending)
 
 
 def _write_gif(pictures: Iterable[Picture], path: Path, fps: int) -> None:

@@ -6,7 +6,18 @@ from physkit.core import ParameterError, ShapeError, State, explain_call
 from physkit.particles import AbstractBodies, Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
-from ._style import DIVERGING, INK, PALETTE, FigureSize, axes, axis_label, color_scale, legend
+from ._style import (
+    DIVERGING,
+    INK,
+    PALETTE,
+    FigureSize,
+    axes,
+    axis_label,
+    color_scale,
+    has_color_bar,
+    legend,
+    mark_color_bar,
+)
 from ._types import Artist, Axes, Numbers
 
 _MAX_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
@@ -294,7 +305,10 @@ def _draw_legend(ax: Axes, entries: list[tuple[str, Numbers]]) -> None:
 
 
 def _draw_color_bar(ax: Axes, scale: Artist, label: str) -> None:
+    if has_color_bar(ax.figure.axes, scale, label):
+        return
     bar = ax.figure.colorbar(scale, ax=ax, shrink=0.6, aspect=24, pad=0.03)
+    mark_color_bar(bar.ax, scale, label)
     bar.outline.set_visible(False)
     bar.set_label(label, color=INK, fontsize=10)
     bar.ax.tick_params(labelsize=8.5, length=2.5, width=0.7, color=INK, labelcolor=INK)

@@ -1,6 +1,7 @@
 """The house style: applied to what these functions draw, and to nothing else."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,13 @@ _STYLE = {
     "savefig.bbox": "tight",
 }
 
+_TICKS = {
+    "direction": "out", "length": 3.5, "width": 0.8, "color": INK, "labelcolor": INK, "labelsize": 9,
+}  # fmt: skip
 
-def style() -> AbstractContextManager:
+
+@contextmanager
+def style() -> Iterator[None]:
     """The house style as a context, for figures of your own.
 
     with pk.plot.style():
@@ -56,8 +62,15 @@ def style() -> AbstractContextManager:
     """
     import matplotlib
 
-    # As a context: matplotlib's global settings belong to the user.
-    return matplotlib.rc_context(_STYLE)
+    # Only the settings of the style are set back, not all as `rc_context` does: in a notebook the backend
+    # may start with the first figure made here, and what it sets for itself ("interactive") must stay, or
+    # no later figure is shown.
+    before = {name: matplotlib.rcParams[name] for name in _STYLE}
+    matplotlib.rcParams.update(_STYLE)
+    try:
+        yield
+    finally:
+        matplotlib.rcParams.update(before)
 
 
 def axes(ax: Axes | None = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False) -> Axes:
@@ -81,7 +94,10 @@ def apply_style(ax: Axes) -> None:
     for side in ("left", "bottom"):
         ax.spines[side].set_linewidth(0.8)
         ax.spines[side].set_color(INK)
-    ax.tick_params(direction="out", length=3.5, width=0.8, color=INK, labelcolor=INK, labelsize=9)
+    for axis in (ax.xaxis, ax.yaxis):
+        # To set them takes longer than all else here, and axes that are drawn on again have them.
+        if not _TICKS.items() <= axis.get_tick_params().items():
+            axis.set_tick_params(**_TICKS)
     ax.grid(True, color="#ECECEC", linewidth=0.7)
     ax.set_axisbelow(True)
     for axis in (ax.xaxis, ax.yaxis):
@@ -120,12 +136,31 @@ def next_color(ax: Axes) -> str:
 
 
 def inset_color_bar(ax: Axes, image: Artist, label: str) -> None:
-    """A color bar as high as the axes, which keep their size."""
+    """A color bar as high as the axes, which keep their size; none where they have the same one already."""
+    if has_color_bar(ax.child_axes, image, label):
+        return
     bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
+    mark_color_bar(bar.ax, image, label)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
     if label:
         bar.set_label(label, fontsize=10, color=INK)
+
+
+def has_color_bar(among: Iterable[Axes], image: Artist, label: str) -> bool:
+    """Whether one of these axes is the color bar of such an image: frames of a film share it."""
+    name = _color_bar_name(image, label)
+    return any(one.get_gid() == name for one in among)
+
+
+def mark_color_bar(bar: Axes, image: Artist, label: str) -> None:
+    """Let `has_color_bar` find it."""
+    bar.set_gid(_color_bar_name(image, label))
+
+
+def _color_bar_name(image: Artist, label: str) -> str:
+    norm = image.norm
+    return f"{type(norm).__name__} {norm.vmin!r} {norm.vmax!r} {image.cmap.name} {label}"
 
 
 def legend(ax: Axes, **where: Any) -> Axes:

@@ -330,3 +330,53 @@ def test_spectrum_of_one_wave_is_one_point():
     k, power = line(plot.spectrum(u)).T
     np.testing.assert_allclose(power[np.isclose(k, 3)], 1.0)
     assert power[~np.isclose(k, 3)].max(initial=0) < 1e-20
+
+
+def test_a_film_draws_only_what_changes(tmp_path):
+    """Frames drawn over the scenery of the first are those that a new figure would show, pixel by pixel."""
+    from PIL import Image
+
+    from physkit.plot._film_frames import _Stage
+
+    grid = Grid(Box([1.0, 1.0]), (8, 8))
+    rng = np.random.default_rng(1)
+    fields = [Field(rng.uniform(size=(8, 8)), grid) for _ in range(3)]
+
+    def titled(u, ax):
+        plot.field(u, ax=ax, limits=(0.0, 1.0), label="u")
+        ax.set_title(f"{float(u.data[0, 0]):.4f}", loc="left")
+
+    size = {"size": (2.4, 2.0), "dpi": 60}
+    stage = _Stage(titled, *size.values(), True)
+    again = [stage.draw(u) for u in fields]
+    assert stage._ax is not None
+    assert len(stage._ax.child_axes) == 1  # one color bar for all frames
+    for u, picture in zip(fields, again, strict=True):
+        anew = _Stage(titled, *size.values(), True).draw(u)
+        # Text may sit elsewhere by a part of a pixel.
+        assert np.mean(np.abs(picture.astype(int) - anew) > 32) < 0.002
+    # Colors that are chosen anew for each frame have another bar each: nothing is kept then.
+    stage = _Stage(plot.field, *size.values(), True)
+    assert not np.array_equal(stage.draw(fields[0]), stage.draw(fields[1] * 3.0))
+    assert stage._ax is None
+    film = plot.animate(fields, draw=titled, **size)
+    assert film._repr_html_().startswith(("<img src=", "<video src="))
+    path = film.save(tmp_path / f"film{film.ending}")
+    if film.ending == ".gif":
+        with Image.open(path) as saved:
+            assert saved.n_frames == 3
+    with pytest.raises(ParameterError, match="this film is"):
+        film.save(tmp_path / "film.avi")
+
+
+def test_a_style_sets_back_its_own_settings_only():
+    """As in a notebook, where the backend starts with the first figure and turns interactive mode on."""
+    before = dict(matplotlib.rcParams)
+    try:
+        with plot.style():
+            matplotlib.rcParams["interactive"] = True
+            assert matplotlib.rcParams["figure.dpi"] == 110
+        assert matplotlib.is_interactive()
+        assert matplotlib.rcParams["figure.dpi"] == before["figure.dpi"]
+    finally:
+        matplotlib.interactive(before["interactive"])

@@ -20,6 +20,7 @@ from physkit.core import (
     State,
     as_count,
 )
+from physkit.html import describe_values, fragment, span, table, tree
 from physkit.simulate import Simulation, count_blocks
 from physkit.storage import Identity, digest, fingerprint
 
@@ -274,9 +275,23 @@ class Sweep:
         trees["reduce"] = self.reduce
         for name in ("reduce", "keep", "retry", "stop_when", "domain"):
             description[name] = repr(getattr(self, name))
-        for title, tree in trees.items():
-            description |= {f"{title} {path}": text for path, text in fingerprint(tree).items()}
+        for title, part in trees.items():
+            description |= {f"{title} {path}": text for path, text in fingerprint(part).items()}
         return digest(description)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for leaf in self.swept[0]:
+            known = isinstance(leaf.values, np.ndarray)
+            rows.append(
+                (leaf.name, len(leaf.values), describe_values(leaf.values) if known else "")
+            )
+        about = f"{self.num_members} members of {self.steps} steps"
+        if self.replicas > 1:
+            about += f", {self.num_points} points × {self.replicas} replicas"
+        body = f"{span('kind', 'Sweep')} {span('about', about)}"
+        body += table(("over", "values", ""), rows) if rows else ""
+        return fragment(body + tree(self.models[0], "each", open_depth=0))
 
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self.swept[0]) or "nothing"

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from physkit.core import ADVICE, Fault, ParameterError, import_extra, printable
+from physkit.html import describe_shape, describe_values, expandable, fragment, span, table, tree
 
 from ._member_array import MemberArray
 from ._member_table import member_columns, members_dataframe
@@ -180,6 +181,26 @@ class Ensemble(Mapping[str, MemberArray]):
                 f"{np.sum(~self.ok)} failed"
             )
         return self
+
+    def _repr_html_(self) -> str:
+        about = f"{len(self.members)} of {self.num_members} members, {self.seconds:.3g} s"
+        about += f", in {self.path}" if self.path is not None else ""
+        failed = self.failed
+        body = f"{span('kind', 'Ensemble')} {span('about', about)} "
+        if self.missing:
+            body += span("wrong", f"{len(self.missing)} chunks missing ")
+        body += span("wrong", f"{len(failed)} failed") if failed else ""
+        # Only what is in memory: members stay in their files.
+        rows = [(n, describe_shape(x), describe_values(x)) for n, x in self.coordinates.items()]
+        body += table(("coordinate", "shape", "range"), rows) if rows else ""
+        recorded = [*self.frames.items(), *self.summary.items()]
+        rows = [(name, describe_shape(x)) for name, x in recorded]
+        body += table(("recorded", "shape"), rows) if rows else ""
+        body += tree(self.reduced, "reduced") if self.reduced else ""
+        if failed:
+            shown = [(f.member, f.step, f.reason) for f in failed[:_MAX_ROWS]]
+            body += expandable("failed members", table(("member", "by step", "why"), shown))
+        return fragment(body)
 
     def __repr__(self) -> str:
         lines = [f"Ensemble of {len(self.members)} of {self.num_members} members"]

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from physkit.core import GradientError
+from physkit.html import Markup, fragment, paragraph, span, table
 
 from ._verdicts import AuditRow
 
@@ -64,6 +65,24 @@ class GradientAudit:
             + more
             + origin
         )
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for row in self.rows:
+            kind = "good" if row.verdict in TRUSTED_VERDICTS else "wrong"
+            verdict = Markup(span(kind, row.verdict))
+            shape = "×".join(map(str, row.shape))
+            numbers = (_finite(row.order, ".2f", 1), _finite(row.mismatch, ".1e", 1))
+            rows.append((row.name, shape, verdict, *numbers, _finite(row.size, ".3g", 1), row.note))
+        header = ("leaf", "shape", "verdict", "order", "modes", "|gradient|", "")
+        title = f"Gradient audit: {self.steps} steps, {self.dtype}, {len(self.rows)} leaves"
+        body = span("kind", title) + table(header, rows)
+        body += "".join(
+            paragraph(x, "wrong") for x in (self.nan_origin, self.reverse_mode_error) if x
+        )
+        all_right = "all derivatives can be trusted", "good"
+        body += paragraph(*(all_right if self.ok else ("NOT all derivatives are right", "wrong")))
+        return fragment(body)
 
     def __repr__(self) -> str:
         name_width = max(len("leaf"), *(len(row.name) for row in self.rows))

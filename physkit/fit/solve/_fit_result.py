@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree
+from physkit.html import Markup, curve, expandable, fragment, paragraph, span, table
 
 from ..uncertainty._fisher_spectrum import FisherSpectrum
 
@@ -126,6 +127,9 @@ class Fit:
             raise ConvergenceError(f"the fit has NOT converged: {self.reason}")
         return self
 
+    def _repr_html_(self) -> str:
+        return fit_as_html(self)
+
     def __repr__(self) -> str:
         return format_fit(self)
 
@@ -155,6 +159,35 @@ def format_fit(fit: Fit) -> str:
     return "\n".join([*lines, *(f"  ! {remark}" for remark in fit.remarks)])
 
 
+def fit_as_html(fit: Fit) -> str:
+    """The same as a table of HTML, with the descent as a curve."""
+    outcome = span("good", "converged") if fit.converged else span("wrong", "NOT CONVERGED")
+    about = f"by {fit.method}, {_effort(fit)}, {fit.seconds:.1f} s"
+    body = f"{span('kind', 'Fit')} {span('about', about)} {outcome}"
+    if not fit.converged:
+        body += paragraph(f"{fit.reason}. Do not trust these values.", "wrong")
+    body += table(("parameter", "value", "± std. error", "start"), _cells(fit)[:_MAX_ROWS])
+    if (more := len(fit.labels) - _MAX_ROWS) > 0:
+        body += paragraph(f"… and {more} more in .values and .standard_errors", "about")
+    loss = np.asarray(fit.history.loss, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        descent = curve(np.arange(len(loss)), np.log10(loss), caption="log10 of the loss")
+    body += (
+        f"<div>loss {span('value', f'{loss[0]:.6g} → {fit.loss:.6g}{_noise(fit)}')} {descent}</div>"
+    )
+    body += "".join(paragraph(f"! {remark}") for remark in fit.remarks)
+    known = fit.correlations
+    if known is not None and 1 < len(known) <= _MAX_COLUMNS:
+        rows = [
+            (label, *(f"{x:.3f}" for x in row[: k + 1]))
+            for k, (label, row) in enumerate(zip(fit.labels, known, strict=True))
+        ]
+        body += expandable("correlations", table(("", *fit.labels), rows))
+    if lines := [line.strip() for line in _spectrum(fit)]:
+        body += expandable("Fisher spectrum", "".join(map(paragraph, lines)))
+    return fragment(Markup(body))
+
+
 def format_value_and_error(value: float, error: float | None) -> tuple[str, str]:
     """A value and its standard error to the same place, two digits of the error."""
     if error is None or not np.isfinite(error) or error <= 0:
@@ -174,16 +207,22 @@ def _effort(fit: Fit) -> str:
     return f"{fit.steps} steps"
 
 
-def _rows(fit: Fit) -> list[str]:
+def _cells(fit: Fit) -> list[tuple[str, ...]]:
+    """A row of text for each number: name, value, standard error, start."""
     values = np.concatenate([np.ravel(x) for x in fit.values.values()])
     starts = np.concatenate([np.ravel(x) for x in fit.start.values()])
     errors: list[None] | np.ndarray = [None] * len(values)
     if fit.standard_errors is not None:
         errors = np.concatenate([np.ravel(x) for x in fit.standard_errors.values()])
-    # One row for each number; widths from the rows that are shown.
-    rows = [("parameter", "value", "± std. error", "start")]
-    for label, value, error, start in zip(fit.labels, values, errors, starts, strict=True):
-        rows.append((label, *format_value_and_error(value, error), f"{start:.6g}"))
+    return [
+        (label, *format_value_and_error(value, error), f"{start:.6g}")
+        for label, value, error, start in zip(fit.labels, values, errors, starts, strict=True)
+    ]
+
+
+def _rows(fit: Fit) -> list[str]:
+    # Widths from the rows that are shown.
+    rows = [("parameter", "value", "± std. error", "start"), *_cells(fit)]
     more = len(rows) - 1 - _MAX_ROWS
     widths = [max(len(row[k]) for row in rows[: _MAX_ROWS + 1]) for k in range(4)]
     lines = [

@@ -1,9 +1,11 @@
-"""Progress of long work: a bar on a terminal, one line per tenth elsewhere."""
+"""Progress of long work: a bar on a terminal or in a notebook, one line per tenth elsewhere."""
 
 import shutil
 import sys
 import time
 from io import TextIOBase
+
+from ._notebook_progress import find_notebook_output
 
 _TENTHS = 10
 _REDRAW_SECONDS = 0.1
@@ -12,7 +14,7 @@ _REDRAW_SECONDS = 0.1
 class Progress:
     """Shows how far a task of `total` units is, how fast it goes and when it will end.
 
-    On a terminal one line is drawn again and again; elsewhere (a log, a notebook's pipe) a line is
+    On a terminal one line is drawn again and again, and in a notebook one bar; elsewhere (a log) a line is
     written per tenth of the way.
 
     **Arguments:**
@@ -34,6 +36,7 @@ class Progress:
         begin: int = 0,
     ):
         self.total, self.title, self.unit, self.enabled = total, title, unit, enabled
+        self._notebook = find_notebook_output() if enabled and stream is None else None
         self._stream = sys.stderr if stream is None else stream
         self._terminal = bool(getattr(self._stream, "isatty", lambda: False)())
         self._begin = time.monotonic()
@@ -47,7 +50,9 @@ class Progress:
         self._done = done
         if not self.enabled:
             return
-        if self._terminal:
+        if self._notebook is not None:
+            self._notebook.update(self._fraction, self._line(note, bar=False), done >= self.total)
+        elif self._terminal:
             now = time.monotonic()
             if now - self._drawn > _REDRAW_SECONDS or done >= self.total:
                 self._drawn = now
@@ -58,7 +63,9 @@ class Progress:
 
     def write_line(self, text: str) -> None:
         """Write a line that stays, above the bar."""
-        if self.enabled:
+        if self.enabled and self._notebook is not None:
+            self._notebook.write_line(text)
+        elif self.enabled:
             self._write(("\r" + self._fit(text) if self._terminal else text) + "\n")
 
     def clear(self) -> None:
@@ -67,7 +74,9 @@ class Progress:
             self._write("\r" + self._fit("") + "\r")
 
     def close(self) -> None:
-        """End the line on a terminal."""
+        """End the line on a terminal; in a notebook show the last state."""
+        if self._notebook is not None:
+            self._notebook.flush()
         if self.enabled and self._terminal and self._drawn >= 0:
             self._write("\n")
 
@@ -81,8 +90,12 @@ class Progress:
         """Units per second since this object was made: a resumed run does not count earlier ones."""
         return (self._done - self._before) / max(time.monotonic() - self._begin, 1e-9)
 
+    @property
+    def _fraction(self) -> float:
+        return self._done / self.total if self.total else 1.0
+
     def _line(self, note: str, bar: bool) -> str:
-        fraction = self._done / self.total if self.total else 1.0
+        fraction = self._fraction
         full = round(24 * fraction)
         parts = [self.title] if self.title else []
         if bar:

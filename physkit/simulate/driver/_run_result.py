@@ -18,6 +18,7 @@ from physkit.core import (
     State,
     explain_attribute,
 )
+from physkit.html import fragment, series_table, span, tree
 from physkit.storage import (
     LabeledArray,
     Recording,
@@ -155,6 +156,27 @@ class Run:
         raise AttributeError(
             f"Run has no {name!r}{advice}" if advice else explain_attribute(self, name)
         )
+
+    def _repr_html_(self) -> str:
+        title = f"Run of {self.steps} steps to step {int(self.carry.step)}"
+        notes = [
+            f"{self.seconds:.3g} s, {self.steps_per_second:.4g} steps/s, "
+            f"{self.compilations} compilation(s) {self.compile_seconds:.1f} s"
+        ]
+        if self.resumed_from is not None:
+            notes.append(f"resumed at step {self.resumed_from}")
+        notes += [f"grew at step {g.step}: {g.what}" for g in self.growths]
+        if self.to is not None:
+            notes.append(f"frames in {self.to}")
+        body = span("kind", title)
+        if self.stopped_by is not None:
+            body += " " + span("wrong", f"stopped by {self.stopped_by}")
+        body += "".join(f'<div class="leaf">{span("about", note)}</div>' for note in notes)
+        if self.frames:
+            body += series_table(self.frames, self.times)
+        if self.summary:
+            body += tree(self.summary, "summary", open_depth=1)
+        return fragment(body + tree(self.state, "state", open_depth=0))
 
     def __repr__(self) -> str:
         size = sum(x.nbytes for x in jax.tree.leaves(self.frames))

@@ -33,6 +33,7 @@ from physkit.core import (
     is_tracing,
     poison_where,
 )
+from physkit.html import fragment, series_table, span, tree
 from physkit.parallel import DevicesLike, gather_to_host, to_default_device
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
@@ -66,6 +67,17 @@ class Result(Module):
     def state(self) -> State:
         """The last state."""
         return self.carry.state
+
+    def _repr_html_(self) -> str:
+        # Inside of a trace nobody knows yet.
+        is_known = is_concrete(self.health.bits)
+        body = span("kind", "Result") + " "
+        if is_known:
+            is_ok = self.health.ok
+            body += span("good", "no faults") if is_ok else span("wrong", self.health.faults().name)
+        body += series_table(self.frames, self.times) if self.frames else ""
+        body += tree(self.summary, "summary") if self.summary else ""
+        return fragment(body + tree(self.state, "state", open_depth=0))
 
     def __getitem__(self, name: str) -> PyTree:
         for recorded in (self.frames, self.summary):

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from physkit.core import DamagedFileError, FileError
+from physkit.html import fragment, span, table
 
 from .._atomic import file_error, to_path
 from .._read_hdf5 import read_hdf5
@@ -80,6 +81,15 @@ class Recording(Mapping[str, Series]):
         """
         chosen = [self[name].labeled() for name in (self if names is None else names)]
         return to_dataframe(chosen, names is None)
+
+    def _repr_html_(self) -> str:
+        # Nothing is read but the steps: frames stay in their files.
+        rows = []
+        for one in self.values():
+            axes = ", ".join(f"{d}: {n}" for d, n in zip(one.dims, one.shape, strict=True))
+            rows.append((one.name, one.kind, axes, one.dtype, one.path.name))
+        body = f"{span('kind', 'Recording')} {span('about', self.path)}"
+        return fragment(body + table(("name", "kind", "axes", "type", "file"), rows))
 
     def __repr__(self) -> str:
         return "\n".join([f"Recording {self.path}", *(f"  {s!r}" for s in self._series.values())])
