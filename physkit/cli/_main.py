@@ -23,6 +23,7 @@ from .verbs import (
     _resume,
     _run,
     _validate,
+    _write_report,
 )
 
 # Each verb is a module with a docstring (its help), NEEDS_DOUBLE, EXAMPLES, add_arguments and run. None of
@@ -37,6 +38,7 @@ _VERBS: dict[str, Any] = {
     "info": _info,
     "plot": _plot,
     "animate": _animate,
+    "report": _write_report,
     "export": _export,
     "diagnose": _diagnose,
     "validate": _validate,
@@ -54,6 +56,7 @@ A case file defines `def case(): return simulation, state`. Then:
   physkit resume out                          go on after a kill, to the same bits
   physkit info out                            what is there, and is it sound?
   physkit plot out                            a picture of everything recorded
+  physkit report out                          all of it in one HTML file
 """
 _EXIT_INTERRUPTED = 130  # core.EXIT_INTERRUPTED, without waiting for JAX
 _EXIT_STATUSES = """\

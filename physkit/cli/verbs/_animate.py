@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     animate(
         frames_with_progress(),
         path,
-        draw=_FrameDrawing(series, list(frames)),
+        draw=FrameDrawing(series, list(frames)),
         fps=args.fps,
         hold=False,  # the limits of the first frame need not suit the others
     )
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-class _FrameDrawing:
+class FrameDrawing:
     """Draws one frame of a series on axes and colors that stay the same for all."""
 
     def __init__(self, series: Series, frames: list[int]):

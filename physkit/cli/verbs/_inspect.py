@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..common._recordings import require_recording
 from ..common._report import Report, format_duration, format_size
-from ..common._types import Json, Series
+from ..common._types import Json, Recording, Series
 
 # Of a series, a file or a checkpoint, as `--json` prints it.
 Description: TypeAlias = dict[str, Any]
@@ -35,14 +35,44 @@ def inspect_path(path: Path, report: Report) -> int:
         p.is_file() and p.suffix in RECORDING_SUFFIXES for p in path.iterdir() if folder != path
     ):
         return _print(path, [], {}, [_describe_checkpoint(one) for one in checkpoints], report)
-    recording = open_file(path)
-    series = [_describe_series(one) for one in recording.values()]
+    series, files = _describe_recording(path, open_file(path))
+    return _print(path, series, files, [_describe_checkpoint(one) for one in checkpoints], report)
+
+
+def describe_run(folder: Path, recording: Recording) -> Description:
+    """What `physkit info --json` prints about the folder of a run, of which this is the recording."""
+    from physkit.storage import Checkpoints
+
+    inner = folder / "checkpoints"
+    paths = Checkpoints(inner if inner.is_dir() else folder).paths()
+    series, files = _describe_recording(folder, recording)
+    return _describe(folder, series, files, [_describe_checkpoint(one) for one in paths])
+
+
+def _describe_recording(
+    path: Path, recording: Recording
+) -> tuple[list[Description], dict[str, Description]]:
     folder = path if path.is_dir() else path.parent
     files = {
         name: {"bytes": (folder / name).stat().st_size, "origin": _parse_origin(origin)}
         for name, origin in sorted(recording.provenance.items())
     }
-    return _print(path, series, files, [_describe_checkpoint(one) for one in checkpoints], report)
+    return [_describe_series(one) for one in recording.values()], files
+
+
+def _describe(
+    path: Path,
+    series: list[Description],
+    files: dict[str, Description],
+    checkpoints: list[Description],
+) -> Description:
+    health, is_healthy = _health(path if path.is_dir() else None, series, checkpoints)
+    total = sum(f["bytes"] for f in files.values()) + sum(one["bytes"] for one in checkpoints)
+    return {
+        "path": str(path), "healthy": is_healthy, "health": health, "bytes": total,
+        "seconds_written": _seconds_written(files, checkpoints), "series": series, "files": files,
+        "checkpoints": checkpoints,
+    }  # fmt: skip
 
 
 def _print(
@@ -52,9 +82,8 @@ def _print(
     checkpoints: list[Description],
     report: Report,
 ) -> int:
-    folder = path if path.is_dir() else None
-    health, is_healthy = _health(folder, series, checkpoints)
-    seconds = _seconds_written(files, checkpoints)
+    found = _describe(path, series, files, checkpoints)
+    seconds = found["seconds_written"]
     if series:
         rows = [
             (one["name"], one["file"], " × ".join(map(str, one["shape"])), one["dtype"],
@@ -72,19 +101,15 @@ def _print(
             )
         else:
             report.result(f"{one['file']}: DAMAGED, {one['error']}")
-    total = sum(f["bytes"] for f in files.values()) + sum(one["bytes"] for one in checkpoints)
-    if folder is not None:
+    if path.is_dir():
         report.result(
-            f"in all {format_size(total)}"
+            f"in all {format_size(found['bytes'])}"
             + (f", written over {format_duration(seconds)}" if seconds else "")
         )
-    for line in health:
+    for line in found["health"]:
         report.result(f"health: {line}")
-    report.json_result(
-        {"path": str(path), "healthy": is_healthy, "health": health, "bytes": total,
-         "seconds_written": seconds, "series": series, "files": files, "checkpoints": checkpoints}
-    )  # fmt: skip
-    return 0 if is_healthy else 1
+    report.json_result(found)
+    return 0 if found["healthy"] else 1
 
 
 def _describe_series(one: Series) -> Description:
