@@ -21,7 +21,7 @@ vorticity
 
 # %%
 flow = pk.ETDRK4(pk.equations.VorticityTransport(2e-3))
-record = [pk.Every(20, enstrophy=pk.quantities.Enstrophy()), pk.Every(50, w=pk.FieldValues())]
+record = [pk.Every(20, enstrophy=pk.quantities.Enstrophy()), pk.Every(40, w=pk.FieldValues())]
 run = pk.run(pk.Simulation(flow, dt=0.005, observers=record), vorticity, 600)
 run
 

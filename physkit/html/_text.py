@@ -31,7 +31,7 @@ _PAGE_STYLE = """
 @media (prefers-color-scheme: dark) {:root {--paper: #16181c; --ink: #dde1e6; --link: #6db3f2}}
 body {background: var(--paper); color: var(--ink); margin: 2em auto; max-width: 68em; padding: 0 1.2em}
 h1 {font: 600 1.7em system-ui; margin-bottom: .1em} h2 {font: 600 1.2em system-ui; margin: 1.6em 0 .4em}
-.pk {font-size: 14px; max-width: none} a {color: var(--link)}
+.pk {font-size: 14px !important; max-width: none !important} a {color: var(--link)}
 .pk pre {overflow: auto; padding: .8em; background: rgba(128,128,128,.12); font-size: 12px}
 .pk figure img {background: #fff; border-radius: 4px} .pk td {vertical-align: top}
 .pk td:nth-child(2) {overflow-wrap: anywhere}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from physkit.ensemble import Ensemble, SweepFolder
-from physkit.html import escape, expandable, facts, fragment, page, paragraph, table
+from physkit.html import escape, expandable, facts, page, paragraph, table
 from physkit.plot import fan, heat_map, parallel_coordinates
 
 from ..common._report import format_duration
@@ -38,7 +38,7 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, bool]:
         }
         | {key: provenance[key] for key in keys if key in provenance}
     )
-    body += chapter("What there is", fragment(ensemble._repr_html_()))
+    body += chapter("What there is", ensemble._repr_html_())
     body += chapter("Over time", lay_out(_fans(ensemble)) if ensemble.frames else "")
     body += chapter("Over what was swept", lay_out(_results(ensemble)))
     body += chapter("Members", _members(ensemble))
