@@ -34,7 +34,7 @@ def test_commands_of_the_documentation_work(tmp_path, monkeypatch, capsys):
         done.append(words[0])
     assert set(done) == {
         "check", "run", "resume", "info", "plot", "animate", "export", "diagnose", "doctor", "validate",
-        "sweep", "new",
+        "report", "sweep", "new",
     }  # fmt: skip
     written = {p.name for p in tmp_path.iterdir()}
     assert {"melt", "melt.png", "energies.png", "melt.gif", "melt.pvd", "everything.npz"} <= written
