@@ -120,14 +120,17 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "fields": ("AbstractConservationLaw", "AbstractEquation"),
             "fields.equations": (
-                "AbstractGradientFlow", "AbstractSecondOrder", "AbstractSolid", "Advection", "AdvectionByField",
+                "AbstractBalancedFlow", "AbstractGradientFlow", "AbstractSecondOrder", "AbstractSolid",
+                "Advection", "AdvectionByField",
                 "AllenCahn", "Ball", "BodyForce", "Brusselator", "Buoyancy", "Burgers", "CahnHilliard",
                 "Closure", "ComplexGinzburgLandau", "CompressibleEuler", "Diffusion", "FisherKPP",
                 "FitzHughNagumo", "FourierNeuralOperator", "GravityWaves", "GrayScott", "IncompressibleFlow",
                 "KellerSegel", "KolmogorovForcing",
                 "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "NonlinearDiffusion",
-                "OrnsteinUhlenbeckNoise", "PhaseFieldCrystal", "PowerLaw", "ScalarTransport",
-                "Schroedinger", "ShallowWater", "ShallowWaterFV", "Smagorinsky", "Sponge", "SwiftHohenberg",
+                "OrnsteinUhlenbeckNoise", "PhaseFieldCrystal", "PowerLaw", "QuasiGeostrophic",
+                "ScalarTransport",
+                "Schroedinger", "ShallowWater", "ShallowWaterFV", "Smagorinsky", "Sponge",
+                "SurfaceQuasiGeostrophic", "SwiftHohenberg",
                 "VariableDiffusion", "VorticityTransport", "Wave", "WhiteNoise",
             ),
         },
@@ -275,7 +278,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "observe": (
                 "AbstractQuantity", "AngularMomentum", "AngularVelocities", "BoxVectors", "CenterOfMass",
-                "ConservedEnergy", "Dissipation", "ElectromagneticEnergy", "Enstrophy", "EntanglementEntropy",
+                "ConservedEnergy", "Dissipation", "EddyEnergy", "ElectromagneticEnergy", "Enstrophy",
+                "EntanglementEntropy",
                 "Expectation",
                 "Expression", "Fidelity", "FieldEnergy", "FieldValues", "FlowEnergy", "FreeEnergy", "HeatFlux",
                 "Integral", "KineticEnergy", "Magnetization", "MeshDensity", "MeshPotential",

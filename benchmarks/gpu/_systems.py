@@ -17,6 +17,7 @@ from physkit.simulate.loop._advance import advance_chunk
 Made = tuple[pk.Simulation, Any]
 
 SYSTEMS: dict[str, Callable[[], Made]] = {
+    "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=256),
     "brusselator": lambda: systems.brusselator(cells=(256, 256)),
     "burgers_wave": lambda: systems.burgers_wave(cells=4096),
     "coherent_state": lambda: systems.coherent_state(cells=4096),

@@ -5,6 +5,7 @@ from physkit.fields import (
     AbstractEquation as AbstractEquation,
 )
 from physkit.fields.equations import (
+    AbstractBalancedFlow as AbstractBalancedFlow,
     AbstractGradientFlow as AbstractGradientFlow,
     AbstractSecondOrder as AbstractSecondOrder,
     AbstractSolid as AbstractSolid,
@@ -36,12 +37,14 @@ from physkit.fields.equations import (
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
     PhaseFieldCrystal as PhaseFieldCrystal,
     PowerLaw as PowerLaw,
+    QuasiGeostrophic as QuasiGeostrophic,
     ScalarTransport as ScalarTransport,
     Schroedinger as Schroedinger,
     ShallowWater as ShallowWater,
     ShallowWaterFV as ShallowWaterFV,
     Smagorinsky as Smagorinsky,
     Sponge as Sponge,
+    SurfaceQuasiGeostrophic as SurfaceQuasiGeostrophic,
     SwiftHohenberg as SwiftHohenberg,
     VariableDiffusion as VariableDiffusion,
     VorticityTransport as VorticityTransport,

@@ -8,6 +8,7 @@ from physkit.observe import (
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
     Dissipation as Dissipation,
+    EddyEnergy as EddyEnergy,
     ElectromagneticEnergy as ElectromagneticEnergy,
     Enstrophy as Enstrophy,
     EntanglementEntropy as EntanglementEntropy,

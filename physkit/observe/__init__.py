@@ -31,6 +31,7 @@ from .quantities._energies import (
     TotalEnergy as TotalEnergy,
 )
 from .quantities._field_quantities import (
+    EddyEnergy as EddyEnergy,
     FieldValues as FieldValues,
     FreeEnergy as FreeEnergy,
     Integral as Integral,

@@ -176,7 +176,7 @@ def test_battery(equation, state):
     check_tendency(equation(), state())
 
 
-# In test_diffusion_between_walls.py, test_flow_between_walls.py, test_gas.py,
+# In test_diffusion_between_walls.py, test_flow_between_walls.py, test_gas.py, test_geophysical.py,
 # test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and test_shallow_water.py.
 TESTED_ELSEWHERE = {
     "AllenCahn",
@@ -195,11 +195,13 @@ TESTED_ELSEWHERE = {
     "NonlinearDiffusion",
     "OrnsteinUhlenbeckNoise",
     "PhaseFieldCrystal",
+    "QuasiGeostrophic",
     "ScalarTransport",
     "ShallowWater",
     "ShallowWaterFV",
     "Smagorinsky",
     "Sponge",
+    "SurfaceQuasiGeostrophic",
     "SwiftHohenberg",
     "VariableDiffusion",
     "VorticityTransport",

@@ -61,6 +61,7 @@ SYSTEMS = {
     "burgers_wave": lambda: systems.burgers_wave(cells=16),
     "fisher_front": lambda: systems.fisher_front(length=40.0, cells=32),
     "gray_scott": lambda: systems.gray_scott(cells=(12, 12)),
+    "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=12, every=2),
     "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(12, 12)),
     "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=32),
     "kdv_solitons": lambda: systems.kdv_solitons(cells=64),

@@ -136,6 +136,7 @@ PLANE: dict[str, Case] = {
     "spinodal_decomposition": lambda: _short(
         systems.spinodal_decomposition(cells=(16, 8), every=4), 8
     ),
+    "baroclinic_turbulence": lambda: _short(systems.baroclinic_turbulence(cells=16, every=4), 8),
     "phases between walls": phases_between_walls,
     "sedov in the plane": lambda: _break_symmetry(
         _short(systems.sedov(cells=16, dimension=2, steps=20), 4)

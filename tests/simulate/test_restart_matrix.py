@@ -79,6 +79,7 @@ SYSTEMS = {
     "shock_tube": lambda: systems.shock_tube((1.0, 0.0, 1.0), (0.1, 0.0, 0.1), dt=0.005, cells=16),
     "sod": lambda: systems.sod(cells=16),
     "sound_wave": lambda: systems.sound_wave(cells=8),
+    "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=8),
     "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(8, 8)),
     "stommel_gyre": lambda: systems.stommel_gyre(cells=8),
     "taylor_green_2d": lambda: systems.taylor_green_2d(resolution=8),

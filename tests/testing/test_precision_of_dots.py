@@ -129,6 +129,7 @@ SYSTEMS = {
     "sedov": {"cells": 32},
     "sod": {"cells": 32},
     "sound_wave": {"cells": 16},
+    "baroclinic_turbulence": {"cells": 8},
     "spinodal_decomposition": {"cells": (8, 8)},
     "stommel_gyre": {"cells": 8},
     "taylor_green_2d": {"resolution": 16},

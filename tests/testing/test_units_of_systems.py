@@ -282,6 +282,7 @@ CASES = {
     "electromagnetic_cavity": Case({"cells": (6, 5, 4)}),
     "dielectric_slab": Case({"cells": 12}),
     "thacker_bowl": Case({"cells": 16}),
+    "baroclinic_turbulence": Case({"cells": 8, "every": 2}, rate),
     # Reactions
     "brusselator": Case(
         {"cells": (16,), "every": 2}, one, (*MECHANICS[1:], "temperature"), RATES_OF_ONE

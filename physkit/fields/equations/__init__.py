@@ -59,6 +59,11 @@ from .fluid._vorticity_transport import (
     velocity_from_vorticity as velocity_from_vorticity,
     vorticity as vorticity,
 )
+from .geophysical._balanced_flow import AbstractBalancedFlow as AbstractBalancedFlow
+from .geophysical._quasi_geostrophic import QuasiGeostrophic as QuasiGeostrophic
+from .geophysical._surface_quasi_geostrophic import (
+    SurfaceQuasiGeostrophic as SurfaceQuasiGeostrophic,
+)
 from .pattern._allen_cahn import AllenCahn as AllenCahn
 from .pattern._cahn_hilliard import CahnHilliard as CahnHilliard
 from .pattern._complex_ginzburg_landau import ComplexGinzburgLandau as ComplexGinzburgLandau

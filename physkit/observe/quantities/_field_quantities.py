@@ -1,12 +1,12 @@
 """Quantities of fields: values, integrals and norms."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jaxtyping import Array, Float
 
 from physkit.core import ComponentError, ObserverError, StorageKind, get_component, static
 from physkit.fields import Field
-from physkit.fields.equations import AbstractGradientFlow
+from physkit.fields.equations import AbstractGradientFlow, QuasiGeostrophic
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -81,19 +81,47 @@ class FreeEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        field = require_field(snapshot, self.component)
-        terms = [term for term, _ in snapshot.terms()]
-        flows = [
-            t
-            for t in terms
-            if isinstance(t, AbstractGradientFlow) and t.component == self.component
-        ]
-        if len(flows) != 1:
-            raise ObserverError(
-                "FreeEnergy is of one equation with a free energy, e.g. CahnHilliard(); the integrator "
-                f"holds {[type(t).__name__ for t in terms]}"
-            )
-        return flows[0].free_energy(field)
+        law = _running(
+            AbstractGradientFlow, "FreeEnergy", "CahnHilliard()", snapshot, self.component
+        )
+        return law.free_energy(require_field(snapshot, self.component))
+
+
+class EddyEnergy(AbstractQuantity):
+    """Kinetic and available potential energy of what flows beside the mean, in layers (`QuasiGeostrophic`).
+
+        ½ Σᵢ ∫ Hᵢ |∇ψᵢ|² + sᵢ (ψᵢ − ψᵢ₊₁)² dA
+
+    **Arguments:**
+
+    - `component`: the field's name, where the state has several components.
+
+    **Returns:** a scalar, depth · length⁴ / time².
+
+    **Errors:** `ObserverError` unless the integrator holds one such equation of the field.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        law = _running(
+            QuasiGeostrophic, "EddyEnergy", "QuasiGeostrophic()", snapshot, self.component
+        )
+        return law.energy(require_field(snapshot, self.component))
+
+
+def _running(
+    kind: type, quantity: str, example: str, snapshot: Snapshot, component: str | None
+) -> Any:
+    """The one running equation of a kind that moves the field called `component`."""
+    terms = [term for term, _ in snapshot.terms()]
+    found = [t for t in terms if isinstance(t, kind) and t.component == component]
+    if len(found) != 1:
+        raise ObserverError(
+            f"{quantity} is of one equation such as {example}; the integrator holds "
+            f"{[type(t).__name__ for t in terms]}"
+        )
+    return found[0]
 
 
 def require_field(snapshot: Snapshot, component: str | None) -> Field:

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.fields import CGridShallowWaterState
-from physkit.fields.equations import ShallowWater
+from physkit.fields import CGridShallowWaterState, Field
+from physkit.fields.equations import QuasiGeostrophic, ShallowWater
 from physkit.geometry import Box, Grid
-from physkit.integrators import RK4
-from physkit.observe import Every
+from physkit.integrators import ETDRK4, RK4
+from physkit.observe import EddyEnergy, Every
 from physkit.simulate import Simulation, simulate
 from physkit.systems import (
     stommel_gyre,
@@ -37,6 +37,25 @@ def gyre() -> dict[str, Any]:
         "transport": found.max() / exact.max(),
         "map, rms error over rms": _root_mean_square(found - exact) / _root_mean_square(exact),
     }
+
+
+def eady() -> dict[str, Any]:
+    """Eady's problem in 16 layers: the wave k L_d = 1.6061 grows from noise, at the rate that the last
+    third of 60 Λ⁻¹ has. f = N = Λ = H = 1, so that L_d = 1."""
+    layers, k = 16, 1.6061
+    height = (np.arange(layers) + 0.5) / layers
+    law = QuasiGeostrophic(
+        0.0, np.full(layers, 1 / layers), np.full(layers - 1, float(layers)), mean_flow=1 - height
+    )
+    grid = Grid([2 * math.pi / k, 2 * math.pi / k], (8, 4))
+    x = np.asarray(grid.coordinates()[0])
+    phases = np.random.default_rng(0).uniform(0, 2 * math.pi, layers)
+    waves = np.stack([np.broadcast_to(np.cos(k * x + phase), grid.shape) for phase in phases])
+    watch = Every(100, energy=EddyEnergy())
+    sim = Simulation(ETDRK4(law), dt=0.1, observers=watch)
+    run = jax.jit(lambda q: simulate(sim, q, 600).frames["energy"])
+    energy = np.asarray(run(Field(jnp.asarray(1e-8 * waves), grid)))
+    return {"σ N / (f Λ)": 0.5 * math.log(energy[-1] / energy[-3]) / 20}
 
 
 def _root_mean_square(x: np.ndarray) -> float:
@@ -162,6 +181,12 @@ CASES = (
         inertia_gravity_wave,
         (Published("ω / √(f² + gHk²)", 1.0, 0.01, "relative"),),
         "Vallis 2017",
+    ),
+    Case(
+        "eady",
+        eady,
+        (Published("σ N / (f Λ)", 0.3098, 0.02, "relative"),),
+        "Eady 1949; Vallis 2017, §9.5",
     ),
     Case(
         "rossby-wave",

@@ -1,0 +1,1 @@
+"""Flows that a planet's rotation keeps in balance: layers, and a surface."""
