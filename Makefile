@@ -9,6 +9,7 @@
 #   make gpu             tests, published numbers and speed on this machine's NVIDIA GPU (GPU=cuda13: newer drivers)
 #   make gpu-check       without a GPU: programs compiled for an H100, their launches counted
 #   make lint            style and types          make docs       HTML into site/
+#   make gallery         every example run, its picture drawn again; some 40 minutes
 #   make package         wheel and sdist, installed in a fresh environment and looked at
 #   make clean           remove environment and outputs
 # Another interpreter or environment: make test PYTHON=python3.12 VENV=.venv312
@@ -24,7 +25,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all test-slurm hunt mutants validate bench gpu gpu-check gpu-report gpu-count lint format docs package clean
+.PHONY: demo test test-all test-slurm hunt mutants validate bench gpu gpu-check gpu-report gpu-count lint format docs gallery package clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -76,7 +77,11 @@ format: $(call has,dev)
 	$(RUN) -m ruff format .
 
 docs: $(call has,docs)
-	$(RUN) docs/build.py site
+	$(RUN) -m sphinx -W --keep-going -q -d .cache/doctrees docs site
+	@echo "the documentation is in site/index.html"
+
+gallery: $(call has,docs) $(call has,learn) $(call has,md)
+	$(RUN) docs/_site/draw.py
 
 package: $(call has,core) $(call has,package)
 	$(RUN) -m tests.package

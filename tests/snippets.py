@@ -7,6 +7,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+# Pages that people write; others are made from the code when the site is built.
+GUIDES = sorted(
+    path
+    for path in (ROOT / "docs").rglob("*.md")
+    if path.relative_to(ROOT / "docs").parts[0] not in ("api", "gallery", "generated")
+)
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>.*)$")
 
 

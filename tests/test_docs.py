@@ -1,26 +1,23 @@
-"""The code on pages and in examples runs, and the site can be built."""
+"""The code on pages and in examples runs."""
 
 import ast
-import importlib.util
 
 import pytest
 
-from tests.snippets import ROOT, python_blocks, run_script
+from tests.snippets import GUIDES, ROOT, python_blocks, run_script
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_page_runs[README.md]",
+    "test_page_runs[docs/start/first-fit.md]",
     "test_page_runs[docs/command-line.md]",
     "test_page_runs[docs/what-can-go-wrong.md]",
     "test_example_runs[gradient.py]",
     "test_blocks_keep_their_lines_and_share_names",
     "test_a_broken_block_fails_and_names_its_line",
-    "test_site_builds_without_dead_links",
-    "test_every_folder_is_in_the_reference",
-    "test_a_dead_link_is_found",
 )
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = [ROOT / "README.md", *GUIDES]
 # What a page uses of the extras.
 NEEDED = {"other-tools.md": ("pandas", "pyarrow", "xarray", "h5netcdf")}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -76,31 +73,3 @@ def test_a_broken_block_fails_and_names_its_line(tmp_path):
         run_script(script, "a-page.md", tmp_path)
     with pytest.raises(ValueError, match="line 2 is never closed"):
         python_blocks("text\n```python\nx = 1\n")
-
-
-def _builder():
-    pytest.importorskip("markdown", reason="the docs extra is not installed")
-    spec = importlib.util.spec_from_file_location("build", ROOT / "docs/build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_site_builds_without_dead_links(tmp_path):
-    builder = _builder()
-    assert not builder.build(tmp_path / "site")
-    api = (tmp_path / "site/api-particles.html").read_text(encoding="utf-8")
-    assert 'id="Particles"' in api
-    assert "<strong>Arguments:</strong>" in api
-
-
-def test_every_folder_is_in_the_reference():
-    builder = _builder()
-    folders = {p.parent.name for p in (ROOT / "physkit").glob("*/__init__.py")}
-    shown = {folder.split(".")[0] for folder in builder.FOLDERS}
-    assert folders - {"parallel", "cli"} <= shown
-
-
-def test_a_dead_link_is_found(tmp_path):
-    (tmp_path / "a.html").write_text('<a href="a.html">a</a><img src="gone.png">')
-    assert _builder().dead_links(tmp_path) == ["a.html: gone.png"]

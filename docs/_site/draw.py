@@ -1,0 +1,54 @@
+"""`python docs/_site/draw.py [NAME …]`: run examples, keep their pictures and how long each took."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES, SECONDS = ROOT / "examples", Path(__file__).with_name("seconds.json")
+
+
+def draw(name: str) -> float:
+    """Run one example in a folder of its own; its pictures go to `examples/`. Returns the seconds.
+
+    **Errors:** `CalledProcessError` where the example fails; its old picture stays.
+    """
+    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, EXAMPLES / f"{name}.py"], cwd=folder, env=environment, check=True
+        )
+        seconds = time.perf_counter() - began
+        for picture in Path(folder).glob(f"{name}.*"):
+            if picture.suffix in (".png", ".gif"):
+                shutil.copy(picture, EXAMPLES / picture.name)
+    return seconds
+
+
+def main(chosen: list[str]) -> int:
+    """Draw the chosen examples, or all; returns how many failed."""
+    known = json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.exists() else {}
+    failed = 0
+    for name in chosen or sorted(path.stem for path in EXAMPLES.glob("*.py")):
+        try:
+            known[name] = round(draw(name), 1)
+        except subprocess.CalledProcessError as error:
+            failed += 1
+            print(f"{name} failed: {error}", file=sys.stderr)
+            continue
+        print(f"{name}: {known[name]} s", flush=True)
+        # After each: a long session may be stopped.
+        SECONDS.write_text(
+            json.dumps(dict(sorted(known.items())), indent=2) + "\n", encoding="utf-8"
+        )
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

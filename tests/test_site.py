@@ -1,0 +1,102 @@
+"""What the site is made of beside its pages: reference, gallery, links, equations."""
+
+import ast
+import json
+import sys
+import tomllib
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.snippets import GUIDES, ROOT
+
+pytest.importorskip("sphinx", reason="the docs extra is not installed")
+sys.path.insert(0, str(ROOT / "docs"))
+
+from _site import docstrings, gallery, inventories, links, mathml, names, reference, repository
+
+
+def test_every_public_name_is_in_the_reference_once_with_a_sentence():
+    found = names.entries()
+    assert len({entry.path for entry in found}) == len(found) > 800
+    assert [entry.path for entry in found if entry.is_own and not entry.about] == []
+    pages = reference.pages()
+    for entry in found:
+        assert sum(f":: {entry.path}\n" in text for text in pages.values()) == 1, entry.path
+
+
+def test_every_folder_is_in_the_reference():
+    folders = {p.parent.name for p in (ROOT / "physkit").glob("*/__init__.py")}
+    assert folders - {"cli"} <= {layer.split(".")[0] for layer in names.LAYERS}
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [
+        ("pk.Pairwise", "physkit.Pairwise"),
+        ("Pairwise", "physkit.Pairwise"),
+        ("limiters.VanLeer", "physkit.limiters.VanLeer"),
+        ("pk.run(simulation, state, steps)", "physkit.run"),
+        ("run", None),
+        ("x + 1", None),
+        ("pk.nothing", None),
+    ],
+)
+def test_code_in_texts_links_to_what_it_names(code, target):
+    assert links.target_of(code) == target
+
+
+def test_docstrings_become_restructured_text():
+    text = "The |x| of `a` and b_ times *two*, **Arguments:**, 2*x.\n\n    F = −∇U\n\n- `key`s: random."
+    assert docstrings.to_rst(text) == (
+        "The \\|x\\| of ``a`` and b\\_ times *two*, **Arguments:**, 2\\*x.\n\n"
+        ".. code-block:: text\n   :class: equation\n\n    F = −∇U\n\n\n- ``key``\\ s: random."
+    )
+
+
+def test_equations_become_mathml():
+    assert mathml.to_mathml(r"\nabla \cdot u = 0", as_block=True).startswith("<math")
+    with pytest.raises(Exception, match="cannot be read"):
+        mathml.to_mathml(r"\frac{a}", as_block=False)
+
+
+def test_links_of_pages_outside_docs_lead_to_pages():
+    changelog = repository.pages(ROOT)["generated/changelog.md"]
+    assert "](../rigid_bodies.md)" in changelog
+    assert "](docs/" not in changelog
+
+
+def test_inventories_hold_the_names():
+    body = inventories.to_inventory("jax", {"jax.jit": "jit.html"}).split(b"zlib.\n", 1)[1]
+    assert zlib.decompress(body) == b"jax.jit py:function 1 jit.html -\n"
+
+
+def test_every_example_is_in_the_gallery_with_a_notebook_of_its_code():
+    layout = tomllib.loads(gallery.GROUPS.read_text(encoding="utf-8"))
+    assert len(layout["front"]) == 12
+    pages = gallery.pages(ROOT / "examples", ROOT / "docs")
+    for path in (ROOT / "examples").glob("*.py"):
+        example = gallery.read_example(path)
+        assert example.title.strip(), path.name
+        cells = json.loads(pages[f"gallery/{path.stem}.ipynb"])["cells"]
+        code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+        assert ast.dump(ast.parse(code)) == ast.dump(ast.parse(example.code)), path.name
+
+
+def test_examples_that_nobody_grouped_are_an_error(tmp_path):
+    (tmp_path / "lonely.py").write_text('"""An example."""\nx = 1\n')
+    with pytest.raises(ValueError, match="lonely"):
+        gallery.pages(tmp_path, ROOT / "docs")
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for page in GUIDES:
+        inside = False
+        for line in page.read_text(encoding="utf-8").splitlines():
+            inside = (inside or "{toctree}" in line) and line != "```"
+            if inside and line and not line.startswith((":", "`")):
+                listed.add((page.parent / f"{line}.md").resolve())
+    missing = set(GUIDES) - listed - {ROOT / "docs/index.md"}
+    assert not missing, sorted(Path(p).name for p in missing)
