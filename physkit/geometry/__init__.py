@@ -31,13 +31,13 @@ from .grids._grid import Grid as Grid
 from .spaces._abstract_grid import require_divisible as require_divisible
 from .spaces._box import Box as Box
 from .spaces._coordinates import Coordinates as Coordinates
+from .spaces._domain import AbstractDomain as AbstractDomain, with_comm as with_comm
 from .spaces._free import Free as Free
 from .spaces._location import AXES as AXES, Location as Location
 from .spaces._slab import Slab as Slab, require_box as require_box, slab_axis as slab_axis
 from .spaces._space import (
     AbstractSpace as AbstractSpace,
     Components as Components,
-    with_comm as with_comm,
 )
 from .spaces._strained import StrainedSpace as StrainedSpace
 from .spaces._triclinic import (

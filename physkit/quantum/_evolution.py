@@ -31,7 +31,6 @@ from physkit.core import (
 )
 
 from ._contraction import dagger
-from ._density_matrix import DensityMatrix
 from ._operators import AbstractOperator
 from ._quantum_state import AbstractQuantumState
 from ._state_vector import StateVector
@@ -118,10 +117,11 @@ class UnitaryEvolution(AbstractEvolution):
 
     def rate(self, clock: Clock, state: State) -> Rate:
         quantum = self.state_of(state)
+        if isinstance(quantum, StateVector):
+            turned = self.hamiltonian.apply_over(quantum.register, quantum.array, clock.t)
+            return self.as_rate(_turned(turned))
         x = _turned(self.hamiltonian.apply(quantum.array, clock.t))
-        if isinstance(quantum, DensityMatrix):
-            x = x + dagger(x)  # ρ is its own adjoint
-        return self.as_rate(x)
+        return self.as_rate(x + dagger(x))  # ρ is its own adjoint
 
     def generator(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
         y = _turned(self.hamiltonian.apply(x, t))

@@ -37,6 +37,8 @@ def reset(state: Q, key: Any, sites: Sites = None) -> Q:
 
 @eqx.filter_jit
 def _measure(state: Any, key: Array, sites: tuple[int, ...]) -> tuple[Any, Any]:
+    if isinstance(state, StateVector):
+        state.register.require_whole("a measurement")
     outcome = state.sample(key, 1, sites)[0]
     n, x = len(state.dims), state.array
     for level, site in zip(outcome, sites, strict=True):
@@ -72,7 +74,7 @@ def fidelity(a: AbstractQuantumState, b: AbstractQuantumState) -> Float[Array, "
 @at_full_precision
 def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
     if isinstance(a, StateVector) and isinstance(b, StateVector):
-        overlap = vdot(a.array.reshape(-1), b.array.reshape(-1))
+        overlap = a.register.sum(vdot(a.array.reshape(-1), b.array.reshape(-1)))
         return overlap.real**2 + overlap.imag**2
     if isinstance(a, DensityMatrix) and isinstance(b, StateVector):
         a, b = b, a

@@ -23,6 +23,7 @@ from physkit.core import (
 )
 
 from ._contraction import apply_matrix
+from ._register import Register
 
 
 class AbstractOperator(Module):
@@ -39,6 +40,14 @@ class AbstractOperator(Module):
     @abc.abstractmethod
     def adjoint(self) -> "AbstractOperator":
         """The Hermitian conjugate."""
+
+    def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
+        """`apply` on the numbers that this device has of a register.
+
+        **Errors:** `DeviceError` for an operator of a kind that is not computed over devices.
+        """
+        register.require_whole(type(self).__name__)
+        return self.apply(x, t)
 
     def expectation(self, x: Array, t: ArrayLike = 0.0) -> Float[Array, ""]:
         """The real part of ⟨x|operator|x⟩."""
@@ -118,6 +127,9 @@ class Scaled(AbstractOperator):
     def apply(self, x: Array, t: ArrayLike = 0.0) -> Array:
         return scale(self.operator.apply(x, t), self.factor)
 
+    def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
+        return scale(self.operator.apply_over(register, x, t), self.factor)
+
     def adjoint(self) -> "Scaled":
         return Scaled(self.operator.adjoint(), jnp.conj(self.factor))
 
@@ -131,6 +143,12 @@ class OperatorSum(AbstractOperator):
         total = self.terms[0].apply(x, t)
         for term in self.terms[1:]:
             total = total + term.apply(x, t)
+        return total
+
+    def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
+        total = self.terms[0].apply_over(register, x, t)
+        for term in self.terms[1:]:
+            total = total + term.apply_over(register, x, t)
         return total
 
     def adjoint(self) -> "OperatorSum":
@@ -186,6 +204,9 @@ class Driven(AbstractOperator):
 
     def apply(self, x: Array, t: ArrayLike = 0.0) -> Array:
         return scale(self.operator.apply(x, t), self.factor(t))
+
+    def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
+        return scale(self.operator.apply_over(register, x, t), self.factor(t))
 
     def adjoint(self) -> "Driven":
         envelope = self.function if self.envelope is None else self.envelope

@@ -13,6 +13,7 @@ from physkit.core import ParameterError, ShapeError, as_parameter, param, scale_
 
 from ._contraction import merge_other_axes
 from ._operators import AbstractOperator
+from ._register import Register
 
 _SPARSE = re.compile(r"([XYZ])(\d+)")
 
@@ -58,17 +59,22 @@ class PauliSum(AbstractOperator):
         return len(self.strings[0])
 
     def apply(self, x: Array, t: ArrayLike = 0.0) -> Array:
+        return self.apply_over(Register(x.shape), x, t)
+
+    def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
         del t
-        if x.shape[: self.num_qubits] != (2,) * self.num_qubits:
+        if register.dims[: self.num_qubits] != (2,) * self.num_qubits:
             raise ShapeError(
-                f"Pauli strings of {self.num_qubits} qubits on subsystems of dimensions {list(x.shape)}"
+                f"Pauli strings of {self.num_qubits} qubits on subsystems of dimensions "
+                f"{list(register.dims)}"
             )
         coefficients = self.coefficients.astype(x.real.dtype)
         total = jnp.zeros_like(x)
         # Strings that flip the same qubits share one flip: all that is diagonal, say.
         for (flipped, is_imaginary), members in _group_strings(self.strings).items():
-            signs = sum(coefficients[k] * _signs(self.strings[k], x) for k in members)
-            total = total + _flip_and_turn(scale_array(x, signs), flipped, is_imaginary)
+            signs = sum(coefficients[k] * _signs(self.strings[k], x, register) for k in members)
+            turned = _flip_and_turn(scale_array(x, signs), flipped, is_imaginary, register)
+            total = total + turned
         return total
 
     def adjoint(self) -> "PauliSum":
@@ -78,11 +84,18 @@ class PauliSum(AbstractOperator):
 def apply_pauli(string: str, x: Array) -> Array:
     """A product of Pauli matrices on the leading axes of `x`, letter k on axis k."""
     ((flipped, is_imaginary),) = _group_strings([string])
-    return _flip_and_turn(scale_array(x, _signs(string, x)), flipped, is_imaginary)
+    here = Register(x.shape)
+    return _flip_and_turn(scale_array(x, _signs(string, x, here)), flipped, is_imaginary, here)
 
 
-def _flip_and_turn(x: Array, flipped: Sequence[int], is_imaginary: bool) -> Array:
+def _flip_and_turn(
+    x: Array, flipped: Sequence[int], is_imaginary: bool, register: Register
+) -> Array:
     """`x` with the two entries of some axes exchanged; times i if `is_imaginary`."""
+    for k in flipped:
+        if k < register.num_cut:
+            x = register.flip(x, k)
+    flipped = [k for k in flipped if k >= register.num_cut]
     if flipped:
         block, places = merge_other_axes(x, flipped)
         x = jnp.flip(block, places).reshape(x.shape)
@@ -98,15 +111,13 @@ def _group_strings(strings: Sequence[str]) -> dict[tuple[tuple[int, ...], bool],
     return groups
 
 
-def _signs(string: str, x: Array) -> Array:
+def _signs(string: str, x: Array, register: Register) -> Array:
     """(−1) to the number of ones that Z and Y see, ready to broadcast to `x`; Y = i X Z, of two i's −1."""
     sign = -1 if string.count("Y") % 4 in (2, 3) else 1
     signs = jnp.full((1,) * x.ndim, sign, x.real.dtype)
     for k, letter in enumerate(string):
         if letter in "ZY":
-            shape = [1] * x.ndim
-            shape[k] = 2
-            signs = signs * jnp.array([1, -1], x.real.dtype).reshape(shape)
+            signs = signs * register.signs(k, x.real.dtype)
     return signs
 
 

@@ -67,6 +67,11 @@ class AbstractQuantumState(AbstractComponent):
     def diagonal(self) -> Float[Array, "..."]:
         """The probability of every basis state, `[d₀ …]`."""
 
+    def marginal(self, kept: tuple[int, ...]) -> Float[Array, "..."]:
+        """`diagonal()` summed over all subsystems but `kept`, those in the state's order."""
+        others = tuple(k for k in range(len(self.dims)) if k not in kept)
+        return jnp.sum(self.diagonal(), axis=others)
+
     @property
     def is_pure(self) -> bool:
         """Whether it is a state vector."""
@@ -77,10 +82,8 @@ class AbstractQuantumState(AbstractComponent):
     def probabilities(self, sites: Sites = None) -> Float[Array, "..."]:
         """Probabilities of the outcomes of some subsystems (all if left out), an axis for each in order."""
         kept = as_sites(sites, self.dims)
-        others = tuple(k for k in range(len(self.dims)) if k not in kept)
-        marginal = jnp.sum(self.diagonal(), axis=others)
         order = sorted(kept)
-        return jnp.transpose(marginal, [order.index(k) for k in kept])
+        return jnp.transpose(self.marginal(kept), [order.index(k) for k in kept])
 
     def sample(self, key: Any, shots: int, sites: Sites = None) -> Int[Array, "shots sites"]:
         """Outcomes of measuring some subsystems (all if left out) `shots` times, each on a new copy.
@@ -139,8 +142,8 @@ class AbstractQuantumState(AbstractComponent):
     def shard(self, devices: tuple[int, ...]) -> Any:
         if math.prod(devices) > 1:
             raise DeviceError(
-                f"a {type(self).__name__} is not cut over devices: run it on one device, and members of an "
-                "ensemble over several (sweep)"
+                f"a {type(self).__name__} is not cut over devices: run it on one device, trajectories of state "
+                "vectors over several (sweep)"
             )
         return super().shard(devices)
 

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Complex, Float
 
 from physkit.core import ShapeError, build_unchecked, concrete_value, data, matmul
+from physkit.geometry import shard_array, unshard_array
 
 from ._contraction import check_sites
 from ._density_matrix import DensityMatrix
@@ -22,6 +23,7 @@ from ._quantum_state import (
     check_total,
     replace_array,
 )
+from ._register import Register
 
 
 class StateVector(AbstractQuantumState):
@@ -33,7 +35,8 @@ class StateVector(AbstractQuantumState):
         StateVector([1, 0, 0, 1j] / np.sqrt(2), (2, 2))
 
     Subsystem 0 is the leading axis: in a flat vector its digit counts most, and in the text of an outcome it
-    stands leftmost. `simulate`, `run`, `fit` and `sweep` take it as any other component.
+    stands leftmost. `simulate`, `run`, `fit` and `sweep` take it as any other component. Over devices, axis k
+    of these is subsystem k: `devices=(2, 2)` cuts two qubits.
 
     **Arguments:**
 
@@ -44,9 +47,11 @@ class StateVector(AbstractQuantumState):
     """
 
     amplitudes: Complex[Array, "..."] = data()
+    register: Register
 
     def __init__(self, amplitudes: ArrayLike | Sequence, dims: Sequence[int] | None = None):
         self.amplitudes = _shaped(as_complex(amplitudes), dims)
+        self.register = Register(self.amplitudes.shape)
         numbers = concrete_value(self.amplitudes)
         total = None if numbers is None else complex(np.vdot(numbers, numbers))
         check_total(total, "StateVector", "⟨ψ|ψ⟩")
@@ -64,11 +69,12 @@ class StateVector(AbstractQuantumState):
     ) -> "StateVector":
         """Amplitudes of any norm, unchecked: for `normalized()`."""
         array = _shaped(as_complex(amplitudes), dims)
-        return build_unchecked(StateVector, {"amplitudes": array})
+        fields = {"amplitudes": array, "register": Register(array.shape)}
+        return build_unchecked(StateVector, fields)
 
     @property
     def dims(self) -> tuple[int, ...]:
-        return self.amplitudes.shape
+        return self.register.dims
 
     @property
     def array(self) -> Array:
@@ -78,24 +84,39 @@ class StateVector(AbstractQuantumState):
         return replace_array(self, "amplitudes", array)
 
     def total(self) -> Float[Array, ""]:
-        return jnp.sum(self.diagonal())
+        return self.register.sum(jnp.sum(self.diagonal()))
 
     def diagonal(self) -> Float[Array, "..."]:
         return self.amplitudes.real**2 + self.amplitudes.imag**2
 
     def expectation(self, operator: AbstractOperator, t: ArrayLike = 0.0) -> Float[Array, ""]:
-        return operator.expectation(self.amplitudes, t)
+        x, y = self.amplitudes, operator.apply_over(self.register, self.amplitudes, t)
+        return self.register.sum(jnp.sum(x.real * y.real + x.imag * y.imag))
+
+    def marginal(self, kept: tuple[int, ...]) -> Float[Array, "..."]:
+        return self.register.marginal(self.diagonal(), kept)
 
     def density(self) -> DensityMatrix:
+        self.register.require_whole("a density matrix")
         flat = self.amplitudes.reshape(-1)
         return _density(jnp.outer(flat, jnp.conj(flat)), self.dims)
 
     def reduced(self, sites: Sites) -> DensityMatrix:
+        self.register.require_whole("the state of a part, or its entropy,")
         kept = as_sites(sites, self.dims)
         others = [k for k in range(len(self.dims)) if k not in kept]
         dims = tuple(self.dims[k] for k in kept)
         table = jnp.transpose(self.amplitudes, (*kept, *others)).reshape(math.prod(dims), -1)
         return _density(matmul(table, jnp.conj(table.T)), dims)
+
+    def shard(self, devices: tuple[int, ...]) -> "StateVector":
+        self.register.check_devices(devices)
+        shared = (False,) * len(self.dims)
+        return self.with_array(shard_array(self.amplitudes, devices, shared))
+
+    def unshard(self, devices: tuple[int, ...]) -> "StateVector":
+        shared = (False,) * len(self.dims)
+        return self.with_array(unshard_array(self.amplitudes, devices, shared))
 
 
 def _density(matrix: Array, dims: tuple[int, ...]) -> DensityMatrix:

@@ -182,7 +182,7 @@ def test_a_krylov_space_that_is_too_small_is_reported():
             "Hermitian",
         ),
         (
-            lambda: q.StateVector.basis((2, 2)).shard((2,)),
+            lambda: q.DensityMatrix.basis((2, 2)).shard((2,)),
             pk.errors.DeviceError,
             "one device",
         ),

@@ -2,26 +2,24 @@
 
 import abc
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import DeclarationError, Module, PyTree, matmul, replace_fields
-from physkit.parallel import AbstractComm
+from physkit.core import DeclarationError, PyTree, matmul
+
+from ._domain import AbstractDomain
 
 Components = tuple[Array, ...]  # the components of a vector, one array each
 
 
-class AbstractSpace(Module):
+class AbstractSpace(AbstractDomain):
     """Extent and periodicity of the space that particles live in, and its communicator.
 
     Lengths are in the user's unit; `d` is the number of axes. A space answers questions about images
     (`displacement`, `wrap`), about itself (`volume`, `cell`, `max_cutoff`) and about the whole domain (`sum`,
     `max`), so that physics never mentions devices.
     """
-
-    comm: eqx.AbstractVar[AbstractComm]
 
     @abc.abstractmethod
     def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
@@ -100,15 +98,3 @@ class AbstractSpace(Module):
     def max(self, x: PyTree) -> PyTree:
         """The largest of the devices' `x`."""
         return self.comm.pmax(x)
-
-
-def with_comm(tree: PyTree, comm: AbstractComm) -> PyTree:
-    """`tree` with this communicator in every space: for programs over devices, and on the way back."""
-
-    def is_space(x: PyTree) -> bool:
-        return isinstance(x, AbstractSpace)
-
-    def replace_comm(x: PyTree) -> PyTree:
-        return replace_fields(x, {"comm": comm}) if is_space(x) else x
-
-    return jax.tree.map(replace_comm, tree, is_leaf=is_space)

@@ -75,6 +75,7 @@ class Krylov(AbstractIntegrator):
             raise DeclarationError(
                 "Krylov advances a StateVector; a DensityMatrix takes Magnus or RK4"
             )
+        self.evolution.state_of(state).register.require_whole("a Krylov space")
         return Faults.none()
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: Faults) -> Faults:

@@ -7,7 +7,7 @@ import jax.scipy.linalg
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, DeclarationError, ParameterError, State, put_component, static
-from physkit.quantum import AbstractEvolution
+from physkit.quantum import AbstractEvolution, StateVector
 
 from .._integrator import AbstractOneStep, TermsWithCaches
 
@@ -62,6 +62,8 @@ class Magnus(AbstractOneStep):
     def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         quantum = self.evolution.state_of(state)
         x = quantum.array
+        if isinstance(quantum, StateVector):
+            quantum.register.require_whole("an exponential of the whole generator")
         if x.size > _MOST:
             raise DeclarationError(
                 f"Magnus makes a matrix of the generator, here of {x.size}² numbers: take Krylov for vectors, "

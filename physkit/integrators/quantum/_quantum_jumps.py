@@ -42,6 +42,7 @@ class QuantumJumps(AbstractOneStep):
         quantum = self.evolution.state_of(state)
         if not isinstance(quantum, StateVector):
             raise DeclarationError("QuantumJumps advances a StateVector; a DensityMatrix takes RK4")
+        quantum.register.require_whole("a trajectory")
         x = self._decay(clock, quantum.array)
         survival = _square(x)
         # Candidates for all jumps at once: a jump is rare, but under `vmap` somebody always jumps.

@@ -12,6 +12,7 @@ from .._channels import AbstractChannel, ChannelOnAxes
 from .._density_matrix import DensityMatrix
 from .._gates import AbstractGate
 from .._quantum_state import AbstractQuantumState
+from .._register import Register
 from .._state_vector import StateVector
 from ._reversible_circuit import apply_gates
 
@@ -108,7 +109,7 @@ def _flatten(gates: Any) -> Iterator[Any]:
 @eqx.filter_jit
 def _run(circuit: Circuit, state: Any) -> Any:
     if isinstance(state, StateVector):
-        return state.with_array(apply_gates(circuit.gates, state.array))
+        return state.with_array(apply_gates(circuit.gates, state.array, state.register))
     # On the columns the complex conjugate, at once with what acts on the rows.
     n, both = len(state.dims), []
     for gate in circuit.gates:
@@ -116,11 +117,14 @@ def _run(circuit: Circuit, state: Any) -> Any:
             both.append(ChannelOnAxes(gate, (*gate.sites, *(n + s for s in gate.sites))))
         else:
             both += [gate, gate.conjugate().on(*(n + s for s in gate.sites))]
-    return state.with_array(apply_gates(both, state.array, not circuit.has_channels))
+    return state.with_array(
+        apply_gates(both, state.array, Register(state.array.shape), not circuit.has_channels)
+    )
 
 
 @eqx.filter_jit
 def _sample(circuit: Circuit, state: StateVector, key: Any) -> StateVector:
+    state.register.require_whole("noise that is drawn")
     x = state.array
     for number, gate in enumerate(circuit.gates):
         if isinstance(gate, AbstractChannel):

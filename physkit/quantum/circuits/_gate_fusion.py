@@ -22,19 +22,19 @@ class Block(NamedTuple):
     members: tuple[int, ...]
 
 
-def block_rows(dims: Axes) -> int:
-    """How many rows a block's matrix may have, for a state of these dimensions."""
+def block_rows(dims: Axes, local: int) -> int:
+    """How many rows a block's matrix may have, for `local` numbers of a state of these dimensions."""
     rows = _MOST_ROWS if math.prod(dims) >= _LARGE else _FEW_ROWS
-    return max(rows, min(max(dims) ** 2, _MOST_ROWS))  # two subsystems of three or four levels
+    rows = max(rows, min(max(dims) ** 2, _MOST_ROWS))  # two subsystems of three or four levels
+    return min(rows, local)
 
 
 @functools.lru_cache(maxsize=64)
-def plan_blocks(sites: tuple[Axes, ...], dims: Axes) -> tuple[Block, ...]:
+def plan_blocks(sites: tuple[Axes, ...], dims: Axes, rows: int) -> tuple[Block, ...]:
     """Blocks of operations on `sites`, given in the order of time, of which disjoint ones may change places.
 
-    An operation that is too large for a block is one by itself.
+    An operation that is too large for a block of `rows` is one by itself.
     """
-    rows = block_rows(dims)
 
     def fits(axes: set[int]) -> bool:
         return math.prod(dims[a] for a in axes) <= rows

@@ -17,41 +17,55 @@ from jaxtyping import Array
 
 from physkit.core import linear_call
 
+from .._register import Register
 from ._block_matrices import block_matrices, block_stacks
 from ._gate_fusion import Axes, Block, block_rows, plan_blocks
+from ._ordered_array import OrderedArray
 
 Operands = tuple[
     list[Array], list[Any]
 ]  # matrices of blocks, stacked by their dimensions; large gates
 
 
-def apply_gates(gates: Sequence[Any], x: Array, is_unitary: bool = True) -> Array:
-    """The gates one after the other on the axes of `x`, one for each subsystem.
+def apply_gates(
+    gates: Sequence[Any], x: Array, register: Register, is_unitary: bool = True
+) -> Array:
+    """The gates one after the other on the numbers of a register.
 
-    - `is_unitary`: whether to run backwards for the derivative; JAX's derivative stores states.
+    - `is_unitary`: whether to run backwards for the derivative; JAX's derivative stores states. That is taken
+      over devices, too.
     """
-    dims = x.shape
-    blocks = plan_blocks(tuple(gate.sites for gate in gates), dims)
-    fused = [b for b in blocks if math.prod(dims[a] for a in b.axes) <= block_rows(dims)]
-    large = [gates[k] for b in blocks if b not in fused for k in b.members]
+    dims = register.dims
+    rows = block_rows(dims, math.prod(register.local_dims))
+    blocks = plan_blocks(tuple(gate.sites for gate in gates), dims, rows)
+    program = _Program(blocks, register, rows)
+    fused = [block for block in blocks if program.is_fused(block)]
+    large = [gates[k] for block in blocks if not program.is_fused(block) for k in block.members]
     operands = (block_matrices(gates, fused, dims, x.dtype), large)
-    program = _Program(blocks, dims)
-    return _reversible(program, operands, x) if is_unitary else program.run(operands, x)
+    # The rule of a derivative may not hold exchanges: devices that are emulated have no names there.
+    if is_unitary and not register.num_cut:
+        return _reversible(program, operands, x)
+    return program.run(operands, x)
 
 
 @dataclass(frozen=True)
 class _Program:
-    """Blocks on a state of some dimensions. Hashable: what the derivative's rule is compiled by."""
+    """Blocks on a register. Hashable: what the derivative's rule is compiled by."""
 
     blocks: tuple[Block, ...]
-    dims: Axes
+    register: Register
+    rows: int
+
+    def is_fused(self, block: Block) -> bool:
+        """Whether it is a matrix, not a gate too large for one."""
+        return math.prod(self.register.dims[a] for a in block.axes) <= self.rows
 
     def steps(self, operands: Operands) -> list[tuple[Axes, Any, tuple]]:
         """For each block its axes, its matrix or large gate, and the place of that among the operands."""
         matrices, gates = operands
-        fused = [k for k, block in enumerate(self.blocks) if self._is_fused(block)]
+        fused = [k for k, block in enumerate(self.blocks) if self.is_fused(block)]
         large = [k for k in range(len(self.blocks)) if k not in fused]
-        stacks = block_stacks([self.blocks[k] for k in fused], self.dims).values()
+        stacks = block_stacks([self.blocks[k] for k in fused], self.register.dims).values()
         places = {
             fused[b]: (s, row) for s, stack in enumerate(stacks) for row, b in enumerate(stack)
         }
@@ -62,12 +76,9 @@ class _Program:
             for k, block in enumerate(self.blocks)
         ]
 
-    def _is_fused(self, block: Block) -> bool:
-        return math.prod(self.dims[a] for a in block.axes) <= block_rows(self.dims)
-
     def run(self, operands: Operands, x: Array) -> Array:
         """The blocks one after the other."""
-        state = _Ordered.of(x)
+        state = OrderedArray.of(x, self.register)
         for axes, operand, _ in self.steps(operands):
             state = state.contract(operand, axes) if _is_matrix(operand) else state.apply(operand)
         return state.array()
@@ -75,11 +86,11 @@ class _Program:
     def push_forward(self, residuals: tuple, tangents: tuple) -> Array:
         """The tangent of the end, beside the states from the start on."""
         (operands, end), (operand_tangents, dx) = residuals, tangents
-        state, tangent = _Ordered.of(end), _Ordered.of(dx)
+        state, tangent = OrderedArray.of(end, self.register), OrderedArray.of(dx, self.register)
         steps = self.steps(operands)
         for axes, operand, _ in reversed(steps):
             state = state.undo(operand, axes)
-        state = _Ordered.of(state.array())  # in the order of the tangent
+        state = OrderedArray.of(state.array(), self.register)  # in the order of the tangent
         for (axes, operand, _), (_, d_operand, _) in zip(
             steps, self.steps(operand_tangents), strict=True
         ):
@@ -90,13 +101,17 @@ class _Program:
             else:
                 x, dx = state.array(), tangent.array()
                 x, dx = jax.jvp(_apply, (operand, x), (d_operand, dx))
-                state, tangent = _Ordered.of(x), _Ordered.of(dx)
+                state, tangent = (
+                    OrderedArray.of(x, self.register),
+                    OrderedArray.of(dx, self.register),
+                )
         return tangent.array()
 
     def pull_back(self, residuals: tuple, cotangent: Array) -> tuple[Operands, Array]:
         """The cotangents of operands and start, from the end on."""
         operands, end = residuals
-        state, adjoint = _Ordered.of(end), _Ordered.of(cotangent)
+        state = OrderedArray.of(end, self.register)
+        adjoint = OrderedArray.of(cotangent, self.register)
         matrices: list[list[Any]] = [[None] * len(stack) for stack in operands[0]]
         gates: list[Any] = [None] * len(operands[1])
         for axes, operand, (stack, place) in reversed(self.steps(operands)):
@@ -107,7 +122,7 @@ class _Program:
             else:
                 _, pullback = jax.vjp(_apply, operand, state.array())
                 gates[place], x = pullback(adjoint.array())
-                adjoint = _Ordered.of(jax.lax.optimization_barrier(x))
+                adjoint = OrderedArray.of(jax.lax.optimization_barrier(x), self.register)
         return ([jnp.stack(stack) for stack in matrices], gates), adjoint.array()
 
 
@@ -121,84 +136,6 @@ def _reversible_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple
     end = _reversible(program, *primals)
     residuals = (primals[0], end)
     return end, linear_call(program.push_forward, program.pull_back, residuals, tangents)
-
-
-@dataclass(frozen=True)
-class _Ordered:
-    """The numbers of a state with the axes in another order, which changes from block to block.
-
-    A product leaves its axes last; nothing is moved back before it has to be.
-    """
-
-    data: Array
-    order: Axes
-    dims: Axes
-
-    @staticmethod
-    def of(x: Array) -> "_Ordered":
-        return _Ordered(x, tuple(range(x.ndim)), x.shape)
-
-    def array(self) -> Array:
-        """The numbers with the axes as they are numbered."""
-        return self._ordered_by(tuple(range(len(self.order)))).reshape(self.dims)
-
-    def contract(self, matrix: Array, axes: Axes) -> "_Ordered":
-        """Σⱼ mᵢⱼ xⱼ over the joint index of `axes`."""
-        table, contracted = self._table(axes)
-        product = _dot(table, matrix, contracted, 1)
-        return _Ordered(product, self._others(axes) + axes, self.dims)
-
-    def apply(self, gate: Any) -> "_Ordered":
-        # Chains of gates that are fused compile for minutes.
-        return _Ordered.of(jax.lax.optimization_barrier(gate.apply(self.array())))
-
-    def undo(self, operand: Any, axes: Axes) -> "_Ordered":
-        """The inverse of a unitary matrix or gate."""
-        if _is_matrix(operand):
-            return self.contract(jnp.conj(operand.T), axes)
-        return self.apply(operand.inverse())
-
-    def outer(self, other: "_Ordered", axes: Axes) -> Array:
-        """Σ xᵢ yⱼ over all but the joint indices of `axes`."""
-        (a, i), (b, j) = self._table(axes), other._table(axes)
-        return _dot(a, b, 1 - i, 1 - j)
-
-    def _table(self, axes: Axes) -> tuple[Array, int]:
-        """The numbers as a matrix with `axes` on one side, and which side that is."""
-        rows, others = math.prod(self.dims[a] for a in axes), self._others(axes)
-        if self.order[-1] in axes:  # what is contiguous stays so
-            return self._ordered_by(others + axes).reshape(-1, rows), 1
-        return self._ordered_by(axes + others).reshape(rows, -1), 0
-
-    def _others(self, axes: Axes) -> Axes:
-        return tuple(a for a in self.order if a not in axes)
-
-    def _ordered_by(self, order: Axes) -> Array:
-        return _transpose(self.data, self._shape(), tuple(self.order.index(a) for a in order))
-
-    def _shape(self) -> Axes:
-        return tuple(self.dims[a] for a in self.order)
-
-
-def _transpose(x: Array, shape: Axes, order: tuple[int, ...]) -> Array:
-    """`x`, of `shape`, with its axes in another order: neighbors that stay together move as one axis."""
-    runs: list[list[int]] = []
-    for axis in order:
-        if runs and runs[-1][-1] + 1 == axis:
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-    if len(runs) == 1:
-        return x
-    by_place = sorted(runs)
-    merged = x.reshape([math.prod(shape[a] for a in run) for run in by_place])
-    return jnp.transpose(merged, [by_place.index(run) for run in runs])
-
-
-def _dot(a: Array, b: Array, i: int, j: int) -> Array:
-    """The product of two matrices over axis i of the one and j of the other."""
-    numbers = (((i,), (j,)), ((), ()))
-    return jax.lax.dot_general(a, b, numbers, precision=jax.lax.Precision.HIGHEST)
 
 
 def _is_matrix(operand: Any) -> bool:

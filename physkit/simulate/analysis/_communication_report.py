@@ -33,7 +33,7 @@ class CommunicationReport:
     @property
     def bytes(self) -> float:
         """What a device sends in every step; loops of unknown length count one turn."""
-        return sum(m.bytes * m.count for m in self.messages if m.when != "sometimes")
+        return float(sum(m.bytes * m.count for m in self.messages if m.when != "sometimes"))
 
     @property
     def count(self) -> int:
