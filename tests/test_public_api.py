@@ -54,7 +54,8 @@ PLUMBING = {
         "with_tangent_of", "zero_out_of_range",
     },
     "geometry": {
-        "AXES", "Boundaries", "Components", "Coordinates", "Parities", "Parity", "Slab", "StrainedSpace",
+        "AXES", "AbstractDomain", "Boundaries", "Components", "Coordinates", "Parities", "Parity", "Slab",
+        "StrainedSpace",
         "Wall",
         "as_space_time_value", "concatenate_blocks", "determinant", "heights", "inverse_matrix",
         "parse_boundaries", "require_box", "require_divisible", "shape_for_wall", "shard_array",
