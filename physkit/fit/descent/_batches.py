@@ -9,12 +9,10 @@ import numpy as np
 
 from physkit.core import (
     Key,
-    Module,
     ObjectiveError,
     ParameterError,
     PyTree,
     ShapeError,
-    replace_fields,
 )
 
 
@@ -64,10 +62,6 @@ class Batches:
         begin = count % self.per_epoch * self.size
         index = jax.lax.dynamic_slice(order, (begin,), (self.size,))
         return inputs._replace(data=jax.tree.map(lambda x: jnp.take(x, index, axis=0), inputs.data))
-
-    def untraced(self, problem: Module) -> Module:
-        """`problem` for data of any number of rows."""
-        return replace_fields(problem, {"traced": None})
 
     def is_flat(self, losses: np.ndarray, tolerance: float) -> np.ndarray:
         """Whether the last tenth of the epochs was no lower than the tenth before, within the scatter.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from physkit.core import Key, PyTree
+from physkit.core import Key, PyTree, replace_fields
 
 from ..descent._batches import Batches
 from ..descent._descent_file import DescentFile
@@ -53,7 +53,8 @@ def descend(
     many = len(z) > 1
     batches = Batches.of(method.batch_rows, inputs.data, key)
     if batches is not None:
-        problem = batches.untraced(problem)  # what was traced has the shapes of all data
+        # What was traced has the shapes of all data.
+        problem = replace_fields(problem, {"traced": None})
     optimizer = optax.with_extra_args_support(method.optimizer)
     patience = method.patience or method.steps + 1
 
