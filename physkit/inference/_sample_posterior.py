@@ -18,6 +18,7 @@ from physkit.core import (
     as_count,
     as_device_array,
     as_key,
+    einsum,
     explain_call,
 )
 from physkit.ensemble import LocalWorkers, SlurmArray, Sweep, SweepAxis, sweep
@@ -160,7 +161,7 @@ def _starts(
     else:
         center = jnp.asarray(around.mode, origin.dtype)
         root = jnp.asarray(np.linalg.cholesky(around.covariance), origin.dtype)
-        change = jnp.einsum("ij,cj->ci", root, unit, precision=jax.lax.Precision.HIGHEST)
+        change = einsum("ij,cj->ci", root, unit)
     for _ in range(_MAX_HALVINGS):
         starts = center[None] + change
         is_finite = np.isfinite(np.asarray(_log_densities(posterior, starts)))
