@@ -313,7 +313,8 @@ class Maxwell(AbstractTendency):
         for axis, source, sign in _curl_terms(field, name):
             slope = self._slope(source, axis)
             keys = [f"{name} {AXES[axis]}_{end}" for end in ("low", "high")]
-            layers = {k: (field.memory[k], plan.layers[k]) for k in keys if k in plan.layers}
+            past = field.memory or {}
+            layers = {k: (past[k], plan.layers[k]) for k in keys if k in plan.layers}
             if self.layer is not None and layers:
                 slope, new = self.layer.absorb(slope, axis, layers)
                 memory |= new
