@@ -25,6 +25,8 @@ _SDE = "pk.integrators.EulerMaruyama(drift, diffusion=…), for Itô's equations
 _STRATONOVICH = "pk.integrators.StochasticHeun(drift, diffusion=…)"
 _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
+_FDTD = "pk.electromagnetism.Yee(pk.electromagnetism.Maxwell(media, sources, layer))"
+_DIELECTRIC = "pk.electromagnetism.Dielectric(permittivity, shape=…)"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
 _OPERATOR = "pk.equations.FourierNeuralOperator(channels, modes, key=…)"
@@ -252,11 +254,21 @@ SYNONYMS: dict[str, str] = {
     "Ising": "pk.systems.ising_model(temperature)", "Potts": "pk.systems.potts_model(q)",
     "Wolff": "pk.integrators.SwendsenWang", "Glauber": "pk.integrators.SpinHeatBath",
     "Qobj": "pk.quantum.LocalOperator(matrix, 0)",
+    # light
+    "FDTD": _FDTD, "MaxwellEquations": _FDTD, "Maxwells": _FDTD,
+    "PML": "pk.electromagnetism.ConvolutionalPML(cells)",
+    "CPML": "pk.electromagnetism.ConvolutionalPML(cells)",
+    "MaterialGeometry": _DIELECTRIC, "GeometricObject": _DIELECTRIC, "epsilon": _DIELECTRIC,
+    "EigenModeSource": "pk.electromagnetism.PlaneWave(direction, polarization, waveform)",
+    "GaussianSource": "pk.electromagnetism.WavePulse(frequency, width, center)",
+    "add_flux": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
+    "FluxRegion": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
+    "at_every": "pk.Every(interval, name=function), in Simulation(…, observers=…)",
+    "k_point": "pk.electromagnetism.Maxwell(…, wavevector=…)",
 }  # fmt: skip
 
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
 _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
-_MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
 
 # A name elsewhere → what is not there, and what comes closest.
@@ -266,11 +278,9 @@ ABSENT: dict[str, str] = {
     "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
     "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",
-    "LBM": _LBM, "LatticeBoltzmann": _LBM, "Maxwell": _MAXWELL_EQUATIONS, "FDTD": _MAXWELL_EQUATIONS,
-    "Yee": _MAXWELL_EQUATIONS,
+    "LBM": _LBM, "LatticeBoltzmann": _LBM,
     "MHD": "magnetohydrodynamics: pk.equations.CompressibleEuler is gas without a magnetic field",
     "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
-    "PML": "absorbing layers: pk.equations.Sponge(…) damps what comes near a side",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,
     "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",

@@ -278,5 +278,7 @@ def test_states_that_do_not_fit_are_refused():
         KellerSegel(1.0, scheme=Central(4)).nonlinear(CLOCK, noise(PLANE, (2,)))
     watch = pk.Every(1, F=pk.quantities.FreeEnergy())
     sim = pk.Simulation(pk.ETDRK2(Diffusion(0.1)), dt=0.1, observers=watch)
-    with pytest.raises(pk.errors.ObserverError, match="FreeEnergy is of one equation such as CahnHilliard"):
+    with pytest.raises(
+        pk.errors.ObserverError, match="FreeEnergy is of one equation such as CahnHilliard"
+    ):
         pk.simulate(sim, noise(PLANE), 1)

@@ -3,6 +3,7 @@
 from ._case import Case
 from .fields import (
     _gas,
+    _light,
     _ocean,
     _patterns,
     _quantum,
@@ -53,6 +54,7 @@ _GROUPS = (
     _taylor_green,
     _walls,
     _gas,
+    _light,
     _ocean,
     _fits,
     _inverse_problems,
