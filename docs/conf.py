@@ -54,6 +54,8 @@ intersphinx_mapping = inventories.mapping()
 codeautolink_global_preface = "import jax\nimport jax.numpy as jnp\nimport physkit as pk\n"
 codeautolink_warn_on_missing_inventory = False
 codeautolink_warn_on_failed_resolve = False
+# A block of code whose names cannot be linked is still shown.
+suppress_warnings = ["codeautolink.match_block", "codeautolink.match_name"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 highlight_language = "none"
