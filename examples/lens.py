@@ -46,7 +46,7 @@ amplitude = np.hypot(before, field)  # a quarter of a period apart: cosine and s
 def exact(x):
     """The amplitude on the line through the rod's middle along the wave, `x` from there."""
     k, size = 2 * np.pi, 2 * np.pi * RADIUS
-    n = np.arange(-40, 41)
+    n = np.arange(-60, 61)
     inside, slope = jv(n, INDEX * size), INDEX * jvp(n, INDEX * size)
     scattered = (jvp(n, size) * inside - slope * jv(n, size)) / (
         slope * hankel1(n, size) - h1vp(n, size) * inside

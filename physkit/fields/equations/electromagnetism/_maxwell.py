@@ -75,7 +75,7 @@ class Maxwell(AbstractTendency):
 
     - `media`: what fills space: `Dielectric`, `Drude`, `Lorentz`; vacuum if left out. Later ones lie over
       those before; dispersive ones add to the dielectric where they are.
-    - `sources`: `PointDipole`, `CurrentSheet`, `PlaneWave`, `ModeSource`.
+    - `sources`: `PointDipole`, `CurrentSheet`, `PlaneWave`.
     - `layer`: a `ConvolutionalPML` in front of sides.
     - `vacuum_permittivity`, `vacuum_permeability`: ε₀ and μ₀: 1 if left out, so that c = 1 and the impedance of
       vacuum is 1. In SI units 8.8541878128e-12 and 1.25663706212e-6.
