@@ -1,10 +1,12 @@
 """What balanced flows share: one streamfunction moves everything."""
 
+import abc
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from physkit.core import ShapeError, param, scale_array
+from physkit.core import ShapeError, scale_array
 from physkit.geometry import Grid
 
 from ..._equation import AbstractEquation
@@ -21,11 +23,9 @@ class AbstractBalancedFlow(AbstractEquation):
     Write `stream_coefficients`.
     """
 
-    viscosity: Float[Array, ""] = param()
-
+    @abc.abstractmethod
     def stream_coefficients(self, spectrum: Spectrum) -> Array:
         """ψ̂ of the coefficients q̂, of the same shape; anything for the mean."""
-        raise NotImplementedError
 
     def streamfunction(self, field: Field) -> Field:
         """ψ, with mean 0: u = −∂ψ/∂y, v = ∂ψ/∂x."""
