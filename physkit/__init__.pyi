@@ -73,6 +73,7 @@ from .geometry import (
     Box as Box,
     Free as Free,
     Grid as Grid,
+    SphericalGrid as SphericalGrid,
     Triclinic as Triclinic,
 )
 from .particles import (

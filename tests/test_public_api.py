@@ -58,7 +58,7 @@ PLUMBING = {
         "StrainedSpace",
         "Wall",
         "as_space_time_value", "concatenate_blocks", "determinant", "heights", "inverse_matrix",
-        "parse_boundaries", "require_box", "require_divisible", "shape_for_wall", "shard_array",
+        "parse_boundaries", "AnyGrid", "require_box", "shape_for_wall", "shard_array",
         "slab_axis",
         "unknown_boundaries", "unshard_array", "with_comm",
     },

@@ -17,6 +17,9 @@ from physkit.simulate.loop._advance import advance_chunk
 Made = tuple[pk.Simulation, Any]
 
 SYSTEMS: dict[str, Callable[[], Made]] = {
+    "barotropic_jet": lambda: systems.barotropic_jet(85),
+    "mountain_flow": lambda: systems.mountain_flow(42),
+    "rossby_haurwitz_wave": lambda: systems.rossby_haurwitz_wave(42),
     "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=256),
     "brusselator": lambda: systems.brusselator(cells=(256, 256)),
     "burgers_wave": lambda: systems.burgers_wave(cells=4096),

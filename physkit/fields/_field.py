@@ -30,12 +30,11 @@ from physkit.core import (
 from physkit.geometry import (
     AXES,
     AbstractBoundary,
+    AnyGrid,
     Boundaries,
     Coordinates,
-    Grid,
     Location,
     parse_boundaries,
-    require_divisible,
     shard_array,
     unknown_boundaries,
     unshard_array,
@@ -76,7 +75,7 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
     a boundary that is missing or given twice.
     """
 
-    grid: Grid
+    grid: AnyGrid
     boundary: Boundaries
     location: Location = static()
     vector: bool = static(default=False)
@@ -89,7 +88,7 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
     def __init__(
         self,
         data: ArrayLike | Sequence,
-        grid: Grid,
+        grid: AnyGrid,
         location: Location | None = None,
         boundary: BoundaryLike = None,
         *,
@@ -125,7 +124,7 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
     @staticmethod
     @explain_call
     def from_function(
-        grid: Grid,
+        grid: AnyGrid,
         function: Callable[..., ArrayLike | Sequence[ArrayLike]],
         location: Location | None = None,
         boundary: BoundaryLike = None,
@@ -340,7 +339,7 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         return replace_fields(self, leaves)
 
     def shard(self, devices: tuple[int, ...]) -> "Field":
-        require_divisible(self.grid.shape, devices)
+        self.grid.require_shardable(devices)
         return self._map_arrays(devices, shard_array, lambda x: replicate(x, devices))
 
     def unshard(self, devices: tuple[int, ...]) -> "Field":

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Inexact
 
 from physkit.core import DeclarationError, Module, ShapeError, describe, scale_array
-from physkit.geometry import Grid, Location
+from physkit.geometry import AnyGrid, Location
 
 from ._collocation import require_same_location
 from ._spectrum import Spectrum
@@ -36,7 +36,7 @@ class AbstractFieldArithmetic(Module):
     """What fields do in formulas: +, −, ×, ÷ and powers, with fields in the same place and with arrays."""
 
     data: eqx.AbstractVar[Inexact[Array, "..."]]
-    grid: eqx.AbstractVar[Grid]
+    grid: eqx.AbstractVar[AnyGrid]
     location: eqx.AbstractVar[Location]
     vector: eqx.AbstractVar[bool]
 

@@ -17,7 +17,7 @@ class AbstractFieldReductions(AbstractFieldArithmetic):
 
     def integral(self) -> Array:
         """∫ u dV, per component."""
-        return self.grid.sum(self._weighted(self.data)) * self.grid.cell_volume
+        return self.grid.integrate(self._weighted(self.data))
 
     def mean(self) -> Array:
         """The volume average, per component."""
@@ -29,8 +29,8 @@ class AbstractFieldReductions(AbstractFieldArithmetic):
         An average over the box, so that the norm of 1 is 1. Wave functions with ∫ |ψ|² dV = 1 are
         `psi.normalized()`.
         """
-        total = self.grid.sum(self._weighted(jnp.abs(self.data) ** power))
-        mean = jnp.sum(total) * self.grid.cell_volume / self.grid.space.volume
+        total = self.grid.integrate(self._weighted(jnp.abs(self.data) ** power))
+        mean = jnp.sum(total) / self.grid.space.volume
         return mean if power == 1 else safe_power(mean, 1 / power)
 
     def max(self) -> Array:

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from physkit.core import AbstractComponent, ShapeError, build_unchecked, data, scale_array, static
-from physkit.geometry import Grid, Location, unknown_boundaries
+from physkit.geometry import AnyGrid, Location, unknown_boundaries
 
 from ._field_increment import FieldIncrement
 
@@ -31,7 +31,7 @@ class Spectrum(AbstractComponent):
     """
 
     coefficients: Complex[Array, "..."] = data()
-    grid: Grid = eqx.field()
+    grid: AnyGrid = eqx.field()
     location: Location = static()
     field_type: type[AbstractComponent] = static()
     vector: bool = static(default=False)
@@ -136,13 +136,12 @@ def _require_number(number: object) -> None:
         )
 
 
-def square_wavenumber(grid: Grid, *, real: bool = True) -> Float[Array, "..."]:
-    """k² = Σ kᵢ² of every mode."""
-    first, *rest = (k**2 for k in grid.wavenumbers(real=real))
-    return sum(rest, first)
+def square_wavenumber(grid: AnyGrid, *, real: bool = True) -> Float[Array, "..."]:
+    """k² = Σ kᵢ² of every mode; l(l + 1)/a² on a sphere."""
+    return grid.square_wavenumber(real=real)
 
 
-def derivative_symbol(grid: Grid, axis: int, power: int, real: bool = True) -> Array:
+def derivative_symbol(grid: AnyGrid, axis: int, power: int, real: bool = True) -> Array:
     """(ik)ᵖ along one axis, ready to broadcast."""
     k = grid.wavenumbers(real=real)[axis]
     # The shortest wave (Nyquist) of an even number of points is its own mirror: the slope of what is

@@ -28,7 +28,7 @@ from .grids._blocks import (
     unshard_array as unshard_array,
 )
 from .grids._grid import Grid as Grid
-from .spaces._abstract_grid import require_divisible as require_divisible
+from .grids._spherical_grid import AnyGrid as AnyGrid, SphericalGrid as SphericalGrid
 from .spaces._box import Box as Box
 from .spaces._coordinates import Coordinates as Coordinates
 from .spaces._domain import AbstractDomain as AbstractDomain, with_comm as with_comm

@@ -21,6 +21,7 @@ from ._fits import (
     fit_correlations as fit_correlations,
     fit_history as fit_history,
 )
+from ._globe import globe as globe
 from ._gradient_growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories

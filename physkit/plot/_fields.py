@@ -4,6 +4,7 @@ import numpy as np
 
 from physkit.core import ParameterError, explain_call
 from physkit.fields import Field, power_spectrum
+from physkit.geometry import SphericalGrid
 
 from ._style import (
     INK,
@@ -34,6 +35,8 @@ def field(
 ) -> Axes:
     """A field as a curve (one dimension), a map (two) or a map of a cut at constant z (three).
 
+    Of a sphere it is a map of longitude and latitude; `globe` shows it as seen from space.
+
     Values of both signs are drawn from blue to red with white for 0, others from dark to bright.
 
     **Arguments:**
@@ -50,13 +53,14 @@ def field(
 
     **Returns:** the `Axes`.
     """
-    values = _scalar(u, component)
+    values = scalar_values(u, component)
     if u.grid.dimension == 1:
-        name = _quantity(u, component, "$u$")
+        name = quantity_name(u, component, "$u$")
         return _draw_curve(u, values, ax, limits, axis_label(name, unit), length_unit, label)
     if u.grid.dimension == 3:
         values = values[:, :, values.shape[2] // 2 if cut is None else cut]
-    ax = axes(ax, (4.8, 4.0))
+    is_sphere = isinstance(u.grid, SphericalGrid)
+    ax = axes(ax, (5.6, 3.2) if is_sphere else (4.8, 4.0))
     ax.grid(False)
     low, high, cmap = color_scale(values, limits, cmap)
     # Fields are indexed [x, y], images [row, column] from below: transpose.
@@ -70,11 +74,13 @@ def field(
         interpolation="nearest",
         aspect="equal",
     )
-    ax.set_xlabel(axis_label("$x$", length_unit))
-    ax.set_ylabel(axis_label("$y$", length_unit))
+    if is_sphere:
+        length_unit = "°"
+    ax.set_xlabel(axis_label("longitude" if is_sphere else "$x$", length_unit))
+    ax.set_ylabel(axis_label("latitude" if is_sphere else "$y$", length_unit))
     if bar:
         inset_color_bar(
-            ax, image, axis_label(_quantity(u, component, "") if label is None else label, unit)
+            ax, image, axis_label(quantity_name(u, component, "") if label is None else label, unit)
         )
     return ax
 
@@ -142,14 +148,14 @@ def _draw_curve(
     return ax
 
 
-def _quantity(u: Field, component: int | None, plain: str) -> str:
-    """What `_scalar` makes of the field: `plain` where that is its values."""
+def quantity_name(u: Field, component: int | None, plain: str) -> str:
+    """What `scalar_values` makes of the field: `plain` where that is its values."""
     if np.iscomplexobj(u.data):
         return "$|u|^2$"
     return "$|u|$" if u.vector and component is None else plain
 
 
-def _scalar(u: Field, component: int | None) -> np.ndarray:
+def scalar_values(u: Field, component: int | None) -> np.ndarray:
     values = np.asarray(u.data)
     if np.iscomplexobj(values):
         values = np.abs(values) ** 2  # a wave function as its density
@@ -165,6 +171,8 @@ def _scalar(u: Field, component: int | None) -> np.ndarray:
 
 def _extent(u: Field) -> tuple[float, float, float, float]:
     """Pixels are cells around the points, so staggered points overhang by half a cell."""
+    if isinstance(u.grid, SphericalGrid):
+        return 0.0, 360.0, -90.0, 90.0
     h = np.asarray(u.grid.spacing)
     out: list[float] = []
     for k in range(2):

@@ -21,7 +21,7 @@ from physkit.core import (
     replace_fields,
     replicate,
 )
-from physkit.geometry import Grid, require_divisible, shard_array, unshard_array
+from physkit.geometry import Grid, shard_array, unshard_array
 
 UNDEFINED = -128  # a spin that was drawn from numbers that are none: what NaN is among floats
 
@@ -77,7 +77,7 @@ class Spins(AbstractComponent):
         )
 
     def shard(self, devices: tuple[int, ...]) -> "Spins":
-        require_divisible(self.grid.shape, devices)
+        self.grid.require_shardable(devices)
         grid = jax.tree.map(lambda x: replicate(x, devices), self.grid)
         data = shard_array(self.data, devices, self._no_walls)
         return replace_fields(self, {"data": data, "grid": grid})

@@ -50,6 +50,11 @@ from .flow._shallow_water_basins import (
     thacker_bowl as thacker_bowl,
     thacker_solution as thacker_solution,
 )
+from .flow._sphere import (
+    barotropic_jet as barotropic_jet,
+    mountain_flow as mountain_flow,
+    rossby_haurwitz_wave as rossby_haurwitz_wave,
+)
 from .flow._taylor_green import (
     TAYLOR_GREEN_PEAK as TAYLOR_GREEN_PEAK,
     taylor_green_2d as taylor_green_2d,

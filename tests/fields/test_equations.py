@@ -180,6 +180,7 @@ def test_battery(equation, state):
 # test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and test_shallow_water.py.
 TESTED_ELSEWHERE = {
     "AllenCahn",
+    "BarotropicVorticity",
     "BodyForce",
     "Buoyancy",
     "CahnHilliard",
@@ -200,6 +201,7 @@ TESTED_ELSEWHERE = {
     "ShallowWater",
     "ShallowWaterFV",
     "Smagorinsky",
+    "SphericalShallowWater",
     "Sponge",
     "SurfaceQuasiGeostrophic",
     "SwiftHohenberg",

@@ -282,6 +282,21 @@ CASES = {
     "electromagnetic_cavity": Case({"cells": (6, 5, 4)}),
     "dielectric_slab": Case({"cells": 12}),
     "thacker_bowl": Case({"cells": 16}),
+    "barotropic_jet": Case(
+        {"truncation": 6, "every": 2},
+        fixed=("length", "time"),
+        why="the Earth, in metres and seconds",
+    ),
+    "mountain_flow": Case(
+        {"truncation": 6, "every": 2},
+        fixed=("length", "time"),
+        why="the Earth, in metres and seconds",
+    ),
+    "rossby_haurwitz_wave": Case(
+        {"truncation": 6, "every": 2},
+        fixed=("length", "time"),
+        why="the Earth, in metres and seconds",
+    ),
     "baroclinic_turbulence": Case({"cells": 8, "every": 2}, rate),
     # Reactions
     "brusselator": Case(

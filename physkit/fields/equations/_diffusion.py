@@ -6,7 +6,7 @@ from physkit.core import param, require_nonnegative, static
 
 from .._equation import AbstractEquation
 from .._field import Field
-from .._spectrum import Spectrum
+from .._spectrum import Spectrum, square_wavenumber
 from ..elliptic import solve_diffusion
 from ..operators import AbstractScheme, Central, Spectral, laplacian
 
@@ -59,6 +59,8 @@ class Diffusion(AbstractEquation):
 def symbol_of_laplacian(field: Field, scheme: AbstractScheme) -> Array:
     """∇² per mode, −k² or what the scheme makes of it."""
     grid, real = field.grid, field.is_real
+    if isinstance(scheme, Spectral):
+        return -square_wavenumber(grid, real=real)
     first, *rest = (scheme.symbol(grid, k, 2, real=real) for k in range(grid.dimension))
     return sum(rest, first)
 

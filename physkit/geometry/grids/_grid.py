@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
@@ -15,7 +14,7 @@ from ..boundaries._boundary import AbstractBoundary, Periodic
 from ..boundaries._parse_boundaries import Boundaries
 from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._box import Box
-from ..spaces._location import AXES, Location
+from ..spaces._location import Location
 from ..spaces._space import AbstractSpace
 from ..transforms._cosine_sine import Parities, inverse_transform_values, transform_values
 from ..transforms._distributed_transform import (
@@ -86,51 +85,6 @@ class Grid(AbstractGrid):
             )
         if min(self.shape) < 1:
             raise ShapeError(f"a grid has at least one cell along every axis; got {self.shape}")
-
-    def random_normal(
-        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
-    ) -> Float[Array, "..."]:
-        """Standard normal noise `[*parts, *points]`, drawn point by point from (key, index of the point).
-
-        It does not depend on devices. For white noise in space and time divide it by √(V dt), with V the
-        volume of a cell.
-
-        **Arguments:**
-
-        - `key`: a JAX random key; in a term `clock.key`, which differs from step to step.
-        - `parts`: shape of the components, which are drawn independently.
-        - `location`: where the points sit; cell centers if left out.
-
-        **Errors:** `ParameterError` without a key.
-        """
-        return self._draw(jax.random.normal, key, parts, location)
-
-    def random_uniform(
-        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
-    ) -> Float[Array, "..."]:
-        """Noise between 0 and 1 `[*parts, *points]`; otherwise as `random_normal`."""
-        return self._draw(jax.random.uniform, key, parts, location)
-
-    def _draw(
-        self,
-        distribution: Callable[..., Array],
-        key: Array | None,
-        parts: tuple[int, ...],
-        location: Location | None,
-    ) -> Array:
-        """Numbers of a distribution `(key, shape, dtype)`, drawn point by point."""
-        if key is None:
-            raise ParameterError(
-                "noise needs a key: give the simulation one, e.g. key=jax.random.key(0)"
-            )
-        index = self.global_index(location)
-
-        def draw(i: Array) -> Array:
-            return distribution(jax.random.fold_in(key, i), parts, self.spacing.dtype)
-
-        # (points, *parts) → (*points, *parts) → (*parts, *points)
-        noise = jax.vmap(draw)(index.reshape(-1)).reshape(*index.shape, *parts)
-        return jnp.moveaxis(noise, range(self.dimension), range(-self.dimension, 0))
 
     # --- neighbors -----------------------------------------------------------------------------
 
@@ -227,6 +181,11 @@ class Grid(AbstractGrid):
             for k, n in enumerate(self.modes(real=real))
         )
 
+    def square_wavenumber(self, *, real: bool = True) -> Float[Array, "..."]:
+        """k² = Σ kᵢ² of every mode: what −∇² makes of it."""
+        first, *rest = (k**2 for k in self.wavenumbers(real=real))
+        return sum(rest, first)
+
     def dealias_mask(self, *, real: bool = True) -> Bool[Array, "..."]:
         """Whether products of two fields are free of aliasing in a mode: |n| < N/3 along every axis.
 
@@ -295,47 +254,8 @@ class Grid(AbstractGrid):
             out.append(self.along_axis(k, local_modes(self, k, function(theta), parities, True)))
         return tuple(out)
 
-    def require_periodic(self, what: str) -> None:
-        """Check that every axis is periodic, for `what`, a plural.
-
-        **Errors:** `ParameterError` when one is not.
-        """
-        walls = [AXES[k] for k, wraps in enumerate(self.periodic) if not wraps]
-        if walls:
-            raise ParameterError(
-                f"{what} need periodic axes; the box has walls along {', '.join(walls)}"
-            )
-
-    # --- the whole domain -----------------------------------------------------------------------
-
-    def sum(self, x: Array) -> Array:
-        """Σ over all points, per component."""
-        return self.space.comm.psum(jnp.sum(x, axis=self._point_axes()))
-
-    def max(self, x: Array) -> Array:
-        """The largest value over all points, per component."""
-        return self.space.comm.pmax(jnp.max(x, axis=self._point_axes()))
-
-    def quadrature_weights(self, location: Location) -> tuple[np.ndarray, ...]:
-        """Weights of the trapezoidal rule per axis, in cells, ready to broadcast: ½ on walls, else 1."""
-        out = []
-        for k, (n, staggered) in enumerate(
-            zip(self.local_shape_at(location), location.staggered, strict=True)
-        ):
-            weights = np.ones(n)
-            if staggered and not self.periodic[k]:
-                # On a sharded axis, too, where the ends may lie inside the domain: both neighbors hold that
-                # layer, and each counts half of it.
-                weights[[0, -1]] = 0.5
-            out.append(self.along_axis(k, weights))
-        return tuple(out)
-
     # --- inside ---------------------------------------------------------------------------------
 
     @property
     def _all_periodic(self) -> Parities:
         return (None,) * self.dimension
-
-    def _point_axes(self) -> tuple[int, ...]:
-        """The array axes of the points."""
-        return tuple(range(-self.dimension, 0))

@@ -1,5 +1,6 @@
 """`AbstractGrid`: the points of uniform cells, and those of them that this device holds."""
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import equinox as eqx
@@ -8,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, ShapeError, as_device_array, concrete_value, is_tracing
+from physkit.core import (
+    Module,
+    ParameterError,
+    ShapeError,
+    as_device_array,
+    concrete_value,
+    is_tracing,
+)
 
 from ._box import Box
 from ._coordinates import CoordinatesAt
@@ -50,6 +58,10 @@ class AbstractGrid(Module):
         """Length, area or volume of a cell."""
         return jnp.prod(self.spacing)
 
+    def image_spacing(self) -> np.ndarray:
+        """Edge lengths of a cell, on the host, as images of the grid have them."""
+        return np.asarray(self.spacing)
+
     # --- where values sit -----------------------------------------------------------------------
 
     def axis(self, axis: int | str) -> int:
@@ -88,8 +100,15 @@ class AbstractGrid(Module):
         **Errors:** `ShapeError` where devices do not divide the grid.
         """
         devices = tuple(self.space.comm.axis_size(k) for k in range(self.dimension))
-        require_divisible(self.shape, devices)
+        _require_divisible(self.shape, devices)
         return tuple(n // p for n, p in zip(self.shape, devices, strict=True))
+
+    def require_shardable(self, devices: tuple[int, ...]) -> None:
+        """Check that the grid can be cut over `devices[k]` devices along axis k.
+
+        **Errors:** `ShapeError` where they do not divide it.
+        """
+        _require_divisible(self.shape, devices)
 
     def includes_walls(self, location: Location) -> tuple[bool, ...]:
         """Per axis, whether points sit on walls.
@@ -167,6 +186,90 @@ class AbstractGrid(Module):
         """`x`, with one number for each point along `axis`, ready to broadcast over the others."""
         return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
 
+    def random_normal(
+        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
+    ) -> Float[Array, "..."]:
+        """Standard normal noise `[*parts, *points]`, drawn point by point from (key, index of the point).
+
+        It does not depend on devices. For white noise in space and time divide it by √(V dt), with V the
+        volume of a cell.
+
+        **Arguments:**
+
+        - `key`: a JAX random key; in a term `clock.key`, which differs from step to step.
+        - `parts`: shape of the components, which are drawn independently.
+        - `location`: where the points sit; cell centers if left out.
+
+        **Errors:** `ParameterError` without a key.
+        """
+        return self._draw(jax.random.normal, key, parts, location)
+
+    def random_uniform(
+        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
+    ) -> Float[Array, "..."]:
+        """Noise between 0 and 1 `[*parts, *points]`; otherwise as `random_normal`."""
+        return self._draw(jax.random.uniform, key, parts, location)
+
+    def _draw(
+        self,
+        distribution: Callable[..., Array],
+        key: Array | None,
+        parts: tuple[int, ...],
+        location: Location | None,
+    ) -> Array:
+        """Numbers of a distribution `(key, shape, dtype)`, drawn point by point."""
+        if key is None:
+            raise ParameterError(
+                "noise needs a key: give the simulation one, e.g. key=jax.random.key(0)"
+            )
+        index = self.global_index(location)
+
+        def draw(i: Array) -> Array:
+            return distribution(jax.random.fold_in(key, i), parts, self.space.lengths.dtype)
+
+        # (points, *parts) → (*points, *parts) → (*parts, *points)
+        noise = jax.vmap(draw)(index.reshape(-1)).reshape(*index.shape, *parts)
+        return jnp.moveaxis(noise, range(self.dimension), range(-self.dimension, 0))
+
+    # --- the whole domain -----------------------------------------------------------------------
+
+    def sum(self, x: Array) -> Array:
+        """Σ over all points, per component."""
+        return self.space.comm.psum(jnp.sum(x, axis=self._point_axes()))
+
+    def max(self, x: Array) -> Array:
+        """The largest value over all points, per component."""
+        return self.space.comm.pmax(jnp.max(x, axis=self._point_axes()))
+
+    def integrate(self, x: Array) -> Array:
+        """∫ x dV, per component, of values at cell centers or weighted by `quadrature_weights`."""
+        return self.sum(x) * self.cell_volume
+
+    def quadrature_weights(self, location: Location) -> tuple[np.ndarray, ...]:
+        """Weights of the trapezoidal rule per axis, in cells, ready to broadcast: ½ on walls, else 1."""
+        out = []
+        for k, (n, staggered) in enumerate(
+            zip(self.local_shape_at(location), location.staggered, strict=True)
+        ):
+            weights = np.ones(n)
+            if staggered and not self.periodic[k]:
+                # On a sharded axis, too, where the ends may lie inside the domain: both neighbors hold that
+                # layer, and each counts half of it.
+                weights[[0, -1]] = 0.5
+            out.append(self.along_axis(k, weights))
+        return tuple(out)
+
+    def require_periodic(self, what: str) -> None:
+        """Check that every axis is periodic, for `what`, a plural.
+
+        **Errors:** `ParameterError` when one is not.
+        """
+        walls = [AXES[k] for k, wraps in enumerate(self.periodic) if not wraps]
+        if walls:
+            raise ParameterError(
+                f"{what} need periodic axes; the box has walls along {', '.join(walls)}"
+            )
+
     # --- inside ---------------------------------------------------------------------------------
 
     def _coordinates_at(self, location: Location | None) -> tuple[Float[Array, "..."], ...]:
@@ -183,6 +286,10 @@ class AbstractGrid(Module):
             x = self.along_axis(k, x)
             out.append(x * spacing[k] if known is None else as_device_array(x * known[k]))
         return tuple(out)
+
+    def _point_axes(self) -> tuple[int, ...]:
+        """The array axes of the points."""
+        return tuple(range(-self.dimension, 0))
 
     def _first_cell(self, axis: int) -> Int[Array, ""]:
         """Index of this device's first cell along `axis`."""
@@ -201,7 +308,7 @@ def _visible(x: Array) -> np.ndarray | None:
     return None if is_tracing() else concrete_value(x)
 
 
-def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
+def _require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
     """Check that a grid of devices divides the grid of cells into equal blocks.
 
     **Errors:** `ShapeError` where it does not; it names numbers of devices that would.

@@ -21,7 +21,7 @@ from physkit.core import (
     replicate,
     shard,
 )
-from physkit.geometry import Grid, require_divisible
+from physkit.geometry import Grid
 from physkit.integrators import warn_before_sharding
 from physkit.parallel import (
     DevicesLike,
@@ -81,7 +81,7 @@ class DistributedDomain:
         self.devices, self._which = resolve_devices(devices)
         for grid in jax.tree.leaves(sim, is_leaf=_is_grid):
             if _is_grid(grid):
-                require_divisible(grid.shape, self.devices)
+                grid.require_shardable(self.devices)
         self.sharded_sim = shard(sim, self.devices)
         self._shapes: tuple[Frame, Frame] | None = None
         self._local_frames: LocalFrames | None = None

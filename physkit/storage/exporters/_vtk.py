@@ -116,8 +116,8 @@ def _image_data(chosen: list[Series], frame: int) -> str:
     d = field.grid.dimension
     # VTK has three dimensions: the others have one cell, as wide as the widest.
     points = (*field.grid.local_shape_at(field.location), 1, 1)[:3]
-    spacing = np.ones(3) * float(np.max(np.asarray(field.grid.spacing)))
-    spacing[:d] = np.asarray(field.grid.spacing)
+    spacing = np.ones(3) * float(np.max(field.grid.image_spacing()))
+    spacing[:d] = field.grid.image_spacing()
     # Along the axes that the grid does not have, the one cell begins at 0.
     first = spacing / 2
     first[:d] = [float(np.ravel(x)[0]) for x in field.coordinates]

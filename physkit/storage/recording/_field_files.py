@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from physkit.fields import Field
+from physkit.geometry import SphericalGrid
 
 from ._growing_files import (
     Convert,
@@ -19,6 +20,7 @@ from ._growing_files import (
     create_growing_dataset,
     fixed_length_text,
 )
+from ._spherical_files import write_sphere
 
 _GROUP = "VTKHDF"  # VTK's reader looks for this name
 
@@ -52,15 +54,18 @@ def make_field_file(
         file.attrs["Conventions"] = fixed_length_text("CF-1.11")
         file.attrs["title"] = fixed_length_text(f"fields {', '.join(sources)}")
         # Axes that the grid does not have get one cell, as wide as the widest.
-        spacing = np.ones(3) * float(np.max(np.asarray(grid.spacing)))
-        spacing[:d] = np.asarray(grid.spacing)
+        spacing = np.ones(3) * float(np.max(grid.image_spacing()))
+        spacing[:d] = grid.image_spacing()
         first = np.zeros(3)
-        first[:d] = [float(np.ravel(x)[0]) for x in grid.coordinates(field.location)]
+        along = [np.ravel(x).astype(float) for x in grid.coordinates(field.location)]
+        first[:d] = [x[0] for x in along]
         first[d:] = spacing[d:] / 2
         counts = (*points, 1, 1, 1)[:3]
         # Dimension scales are datasets named for their axis: netCDF-4 reads them as coordinate variables.
         for k, axis in reversed(list(enumerate("xyz"))):
-            scale = file.create_dataset(axis, data=first[k] + spacing[k] * np.arange(counts[k]))
+            even = first[k] + spacing[k] * np.arange(counts[k])
+            is_sphere = isinstance(grid, SphericalGrid)
+            scale = file.create_dataset(axis, data=along[k] if is_sphere and k < d else even)
             scale.make_scale(axis)
             scale.attrs["axis"] = fixed_length_text(axis.upper())
         time = create_growing_dataset(file, "time", (), np.float64)
@@ -71,6 +76,8 @@ def make_field_file(
         for count in components:
             file.create_dataset(f"component_{count}", data=np.arange(count)).make_scale()
         image = file.create_group(_GROUP)
+        if isinstance(grid, SphericalGrid):
+            write_sphere(file, grid)
         image.attrs["Version"] = np.array([2, 2], np.int64)
         # VTK's reader takes only an ASCII string of fixed length here.
         image.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", 9))

@@ -9,7 +9,7 @@ import numpy as np
 
 from physkit.core import ParameterError
 from physkit.fields import Field
-from physkit.geometry import Box, Free, Grid, Location, Triclinic
+from physkit.geometry import Box, Free, Grid, Location, SphericalGrid, Triclinic
 from physkit.particles import Particles
 
 from .._read_hdf5 import read_hdf5
@@ -17,6 +17,7 @@ from .._untrusted_hdf5 import read_attribute
 from ._h5md import TRAJECTORY_GROUP, read_species_names
 from ._recorded_series import Series
 from ._recording import open as open_file
+from ._spherical_files import read_sphere
 
 
 def load_component(series: Series, frame: int = -1, *, quiet: bool = False) -> Particles | Field:
@@ -47,6 +48,13 @@ def _field(series: Series, frame: int) -> Field:
     """The grid is not in the file: find it from the coordinates of the points."""
     values = series[frame]
     axes = series.coordinates()
+    sphere = None
+    if len(axes) == 2:
+        sphere = read_hdf5(series.path, lambda file: read_sphere(file, series.path))
+    if sphere is not None:
+        radius, truncation = sphere
+        # Fields and box have one precision.
+        return Field(jnp.asarray(values), SphericalGrid(values.dtype.type(radius), truncation))
     coordinates = list(axes.values())
     counts = values.shape[values.ndim - len(axes) :]
     # The width of a single cell cannot be seen from its one point: take that of the widest.

@@ -252,7 +252,7 @@ class Output:
 def _points(field: Field) -> list[list[float]]:
     """The first point of a field and the distance to the next, per axis."""
     first = [float(np.ravel(x)[0]) for x in field.grid.coordinates(field.location)]
-    return [[x, float(h)] for x, h in zip(first, np.asarray(field.grid.spacing), strict=True)]
+    return [[x, float(h)] for x, h in zip(first, field.grid.image_spacing(), strict=True)]
 
 
 def _replicated_frames(frames: Frame, sharding: FrameSharding) -> Frame:
