@@ -15,13 +15,11 @@ from ._ensembles import (
     heat_map as heat_map,
     parallel_coordinates as parallel_coordinates,
 )
-from ._fields import arrows as arrows, field as field, spectrum as spectrum
 from ._fits import (
     fit as fit,
     fit_correlations as fit_correlations,
     fit_history as fit_history,
 )
-from ._globe import globe as globe
 from ._gradient_growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories
@@ -34,5 +32,7 @@ from ._style import (
     axis_label as axis_label,
     style as style,
 )
+from .fields._fields import arrows as arrows, field as field, spectrum as spectrum
+from .fields._globe import globe as globe
 
 __getattr__ = _explain_missing_name(__name__)

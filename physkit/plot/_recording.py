@@ -7,12 +7,12 @@ import numpy as np
 from physkit.core import ParameterError, explain_call
 from physkit.storage import Series, is_trajectory, load_component
 
-from ._fields import field
 from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, color_scale, inset_color_bar
 from ._types import Axes
+from .fields._fields import field
 
 _MAX_LINES = 8  # more are drawn as a map
 _MAX_PATHS = 12  # more particles are drawn where they are, not where they have been

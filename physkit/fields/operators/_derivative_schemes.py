@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from physkit.core import Module, ParameterError, scale_array, static
-from physkit.geometry import Grid
+from physkit.geometry import AnyGrid
 
 from .._field import Field
 from .._ghost_widths import ghost_widths
@@ -38,7 +38,7 @@ class AbstractScheme(Module):
         """∂ᵖu/∂xᵖ."""
 
     @abc.abstractmethod
-    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+    def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         """What a Fourier mode is multiplied with, ready to broadcast: (ik)ᵖ, or what comes near it."""
 
 
@@ -71,7 +71,7 @@ class Central(AbstractScheme):
         total = sum(terms[1:], terms[0])
         return field.with_values(scale_array(total, 1 / field.grid.spacing[axis] ** power))
 
-    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+    def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         stencil = self._stencil(power)
         h = grid.spacing[axis]
         # On the host, in double precision: for long waves the terms cancel to nearly nothing.
@@ -105,5 +105,5 @@ class Spectral(AbstractScheme):
     def derivative(self, field: Field, axis: int, power: int) -> Field:
         return field.spectrum().derivative(axis, power).field()
 
-    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+    def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         return derivative_symbol(grid, axis, power, real)

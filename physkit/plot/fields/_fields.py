@@ -6,7 +6,7 @@ from physkit.core import ParameterError, explain_call
 from physkit.fields import Field, power_spectrum
 from physkit.geometry import SphericalGrid
 
-from ._style import (
+from .._style import (
     INK,
     FigureSize,
     axes,
@@ -16,7 +16,7 @@ from ._style import (
     legend,
     next_color,
 )
-from ._types import Axes
+from .._types import Axes
 
 
 @explain_call
@@ -156,6 +156,10 @@ def quantity_name(u: Field, component: int | None, plain: str) -> str:
 
 
 def scalar_values(u: Field, component: int | None) -> np.ndarray:
+    """What is drawn of a field: one component, the magnitude of a vector, or |u|² of complex values.
+
+    **Errors:** `ParameterError` where there are several components and none is named.
+    """
     values = np.asarray(u.data)
     if np.iscomplexobj(values):
         values = np.abs(values) ** 2  # a wave function as its density

@@ -6,9 +6,9 @@ from physkit.core import ParameterError, explain_call
 from physkit.fields import Field
 from physkit.geometry import SphericalGrid
 
+from .._style import FAINT, INK, axes, axis_label, color_scale, inset_color_bar
+from .._types import Axes
 from ._fields import quantity_name, scalar_values
-from ._style import FAINT, INK, axes, axis_label, color_scale, inset_color_bar
-from ._types import Axes
 
 _PIXELS = 600  # along each side
 

@@ -1,0 +1,1 @@
+"""Pictures of fields: curves, maps, arrows, spectra, globes."""
