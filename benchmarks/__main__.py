@@ -40,6 +40,10 @@ CASES = {
         code: ["float32", "float64"]
         for code in ("physkit", "jnp.roll", "jnp.roll-2", "numba-1", "numba-2")
     }),
+    "gas": ([256], {
+        "physkit": ["float32", "float64"],
+        "physkit-mhd": ["float32", "float64"],
+    }),
     "deposit": ([1_000_000], {
         "physkit": ["float32", "float64"],
         "at-add": ["float32", "float64"],

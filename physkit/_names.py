@@ -88,7 +88,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             ),
             "fields": (
                 "AbstractFieldGroup", "CGridShallowWaterState", "ElectromagneticField", "Field",
-                "FieldIncrement", "FlowState", "Gas",
+                "FieldIncrement", "FlowState", "Gas", "MagnetizedGas",
                 "ShallowWaterState", "Spectrum",
             ),
         },
@@ -125,13 +125,13 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "AllenCahn", "Ball", "BarotropicVorticity", "BodyForce", "Brusselator", "Buoyancy", "Burgers",
                 "CahnHilliard",
                 "Closure", "ComplexGinzburgLandau", "CompressibleEuler", "Diffusion", "FisherKPP",
-                "FitzHughNagumo", "FourierNeuralOperator", "GravityWaves", "GrayScott", "IncompressibleFlow",
-                "KellerSegel", "KolmogorovForcing",
+                "FitzHughNagumo", "FourierNeuralOperator", "GravityWaves", "GrayScott", "IdealMHD",
+                "IncompressibleFlow", "KellerSegel", "KolmogorovForcing",
                 "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "NonlinearDiffusion",
                 "OrnsteinUhlenbeckNoise", "PhaseFieldCrystal", "PowerLaw", "QuasiGeostrophic",
                 "ScalarTransport",
-                "Schroedinger", "ShallowWater", "ShallowWaterFV", "Smagorinsky", "SphericalShallowWater",
-                "Sponge",
+                "Schroedinger", "SelfGravity", "ShallowWater", "ShallowWaterFV", "Smagorinsky",
+                "SphericalShallowWater", "Sponge",
                 "SurfaceQuasiGeostrophic", "SwiftHohenberg",
                 "VariableDiffusion", "VorticityTransport", "Wave", "WhiteNoise",
             ),
@@ -297,7 +297,11 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "reconstructions": (
         "From cell averages to values at faces.",
-        {"fields.finite_volume": ("AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5")},
+        {
+            "fields.finite_volume": (
+                "AWENO5", "AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5",
+            ),
+        },
     ),
     "reductions": (
         "Statistics over the members of a sweep, updated chunk by chunk.",
@@ -307,7 +311,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Riemann solvers: the flux between two states.",
         {
             "fields.finite_volume": (
-                "AbstractRiemannSolver", "ExactRiemann", "HLL", "HLLC", "Rusanov", "exact_riemann",
+                "AUSMPlus", "AbstractRiemannSolver", "AdvectionParts", "ExactRiemann", "HLL", "HLLC", "HLLD",
+                "Roe", "Rusanov", "exact_riemann",
             ),
         },
     ),

@@ -257,6 +257,13 @@ SYNONYMS: dict[str, str] = {
     "Ising": "pk.systems.ising_model(temperature)", "Potts": "pk.systems.potts_model(q)",
     "Wolff": "pk.integrators.SwendsenWang", "Glauber": "pk.integrators.SpinHeatBath",
     "Qobj": "pk.quantum.LocalOperator(matrix, 0)",
+    # gas
+    "MHD": "pk.equations.IdealMHD", "Magnetohydrodynamics": "pk.equations.IdealMHD",
+    "CompressibleNavierStokes": "pk.equations.CompressibleEuler(gamma, viscosity=…, conductivity=…)",
+    "AUSM": "pk.riemann.AUSMPlus", "AUSMPlusUp": "pk.riemann.AUSMPlus(reference_mach)",
+    "LaxFriedrichs": "pk.riemann.Rusanov", "LLF": "pk.riemann.Rusanov", "HLLE": "pk.riemann.HLL",
+    "PLM": "pk.reconstructions.MUSCL", "PPM": "pk.reconstructions.WENO5 or AWENO5",
+    "Jeans": "pk.equations.SelfGravity", "MHDState": "pk.components.MagnetizedGas",
     # light
     "FDTD": _FDTD, "MaxwellEquations": _FDTD, "Maxwells": _FDTD,
     "PML": "pk.electromagnetism.ConvolutionalPML(cells)",
@@ -282,7 +289,6 @@ ABSENT: dict[str, str] = {
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
     "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",
     "LBM": _LBM, "LatticeBoltzmann": _LBM,
-    "MHD": "magnetohydrodynamics: pk.equations.CompressibleEuler is gas without a magnetic field",
     "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,

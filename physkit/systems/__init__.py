@@ -66,7 +66,18 @@ from .flow._turbulence import (
     kolmogorov_flow as kolmogorov_flow,
     random_vorticity as random_vorticity,
 )
-from .gas._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
+from .gas._gas_waves import (
+    jeans_wave as jeans_wave,
+    kelvin_helmholtz as kelvin_helmholtz,
+    sound_wave as sound_wave,
+    viscous_shear as viscous_shear,
+)
+from .gas._magnetized_gas import (
+    BRIO_WU_END as BRIO_WU_END,
+    ORSZAG_TANG_END as ORSZAG_TANG_END,
+    brio_wu as brio_wu,
+    orszag_tang as orszag_tang,
+)
 from .gas._sedov import (
     SEDOV_ALPHA as SEDOV_ALPHA,
     SEDOV_END as SEDOV_END,

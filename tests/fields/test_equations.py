@@ -177,7 +177,8 @@ def test_battery(equation, state):
 
 
 # In test_diffusion_between_walls.py, test_flow_between_walls.py, test_gas.py, test_geophysical.py,
-# test_gravity_waves.py, test_incompressible.py, test_noise.py, test_patterns.py and test_shallow_water.py.
+# test_gravity_waves.py, test_incompressible.py, test_magnetohydrodynamics.py, test_noise.py, test_patterns.py,
+# test_shallow_water.py and test_viscous_gas.py.
 TESTED_ELSEWHERE = {
     "AllenCahn",
     "BarotropicVorticity",
@@ -188,6 +189,7 @@ TESTED_ELSEWHERE = {
     "CompressibleEuler",
     "FitzHughNagumo",
     "GravityWaves",
+    "IdealMHD",
     "IncompressibleFlow",
     "KellerSegel",
     "KolmogorovForcing",
@@ -198,6 +200,7 @@ TESTED_ELSEWHERE = {
     "PhaseFieldCrystal",
     "QuasiGeostrophic",
     "ScalarTransport",
+    "SelfGravity",
     "ShallowWater",
     "ShallowWaterFV",
     "Smagorinsky",

@@ -1,5 +1,6 @@
 """Small cases of every field system, run on one device and over several, and their differences."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,39 @@ def _break_symmetry(built: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
     return sim, jax.tree.map(perturb, state, is_leaf=is_field), steps
 
 
+def magnetized(periodic, cells) -> tuple[Any, Any, int]:
+    """A gas that conducts, of random numbers, between walls that conduct and an open side."""
+    rng = np.random.default_rng(0)
+    grid = Grid(Box([1.0 + 0.2 * k for k in range(len(cells))], periodic), cells)
+    draw = lambda a, b: jnp.asarray(a + b * rng.uniform(-1, 1, cells))
+    sides = {k: (Mirror(), Outflow()) for k, wraps in enumerate(periodic) if not wraps}
+    walls = [k for k, wraps in enumerate(periodic) if not wraps]
+
+    def bumps(*x):
+        waves = sum(jnp.cos(2 * jnp.pi * c / (1 + 0.2 * k)) for k, c in enumerate(x))
+        # On walls it is constant, so that no field passes through them.
+        return 0.05 * waves * math.prod(jnp.sin(jnp.pi * x[k] / (1 + 0.2 * k)) ** 2 for k in walls)
+
+    gas = pk.components.MagnetizedGas.from_primitive(
+        grid, draw(1.0, 0.2), tuple(draw(0.1, 0.3) for _ in range(3)), draw(1.0, 0.2), gamma=5 / 3,
+        vector_potential={"x": bumps, "y": bumps, "z": bumps}, boundary=sides or None,
+    )  # fmt: skip
+    return pk.Simulation(pk.SSPRK2(pk.equations.IdealMHD(5 / 3)), dt=0.01), gas, 3
+
+
+def orszag_tang() -> tuple[Any, Any, int]:
+    """The vortex on the same random gas: where slopes are equal limiters have kinks."""
+    _, gas, _ = magnetized((True, True), (16, 16))
+    return _short(systems.orszag_tang(cells=16), 3)[0], gas, 3
+
+
+def brio_wu() -> tuple[Any, Any, int]:
+    """Its equations on a random gas between open ends."""
+    _, gas, _ = magnetized((False,), (32,))
+    sim, _, steps = _short(systems.brio_wu(cells=32, gamma=5 / 3), 4)
+    return sim, gas, steps
+
+
 def phases_between_walls() -> tuple[Any, Any, int]:
     """A free energy, and fluxes through faces, between walls."""
     grid = Grid(Box([16.0, 8.0], periodic=(True, False)), (16, 8))
@@ -129,6 +163,8 @@ LINE: dict[str, Case] = {
     "sound_wave": lambda: _break_symmetry(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
     "sod": lambda: _break_symmetry(_short(systems.sod(cells=32), 4)),
     "sedov": lambda: _break_symmetry(_short(systems.sedov(cells=64), 4)),
+    "jeans_wave": lambda: _break_symmetry(_short(systems.jeans_wave(cells=32, amplitude=0.01), 4)),
+    "brio_wu": brio_wu,
 }
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
@@ -143,6 +179,9 @@ PLANE: dict[str, Case] = {
     ),
     "kelvin_helmholtz": lambda: _break_symmetry(_short(systems.kelvin_helmholtz(cells=16), 3)),
     "open_channel": open_channel,
+    "viscous_shear": lambda: _break_symmetry(_short(systems.viscous_shear(cells=16), 2)),
+    "orszag_tang": orszag_tang,
+    "conducting box": lambda: magnetized((True, False), (8, 8)),
     "convection_cell": lambda: _short(systems.convection_cell(cells=16, record=2), 4),
     "stommel_gyre": lambda: _break_symmetry(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
     "thacker_bowl": lambda: _break_symmetry(_short(systems.thacker_bowl(cells=16), 4)),
@@ -159,6 +198,7 @@ SPACE: dict[str, Case] = {
     "sedov in space": lambda: _break_symmetry(
         _short(systems.sedov(cells=8, dimension=3, steps=20), 2)
     ),
+    "magnetized gas in space": lambda: magnetized((True, True, False), (8, 8, 8)),
     "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
 }
 SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {

@@ -49,6 +49,13 @@ UNITS: dict[str, Unit] = {
     "Gas.momentum": lambda u: u.density * u.speed,
     "Gas.energy": lambda u: u.pressure,
     "Gas.gamma": one,
+    "MagnetizedGas.density": lambda u: u.density,
+    "MagnetizedGas.momentum_x": lambda u: u.density * u.speed,
+    "MagnetizedGas.momentum_y": lambda u: u.density * u.speed,
+    "MagnetizedGas.energy": lambda u: u.pressure,
+    "MagnetizedGas.magnetic_x": lambda u: u.pressure**0.5,
+    "MagnetizedGas.magnetic_y": lambda u: u.pressure**0.5,
+    "MagnetizedGas.gamma": one,
     "ShallowWaterState.depth": lambda u: u.length,
     "ShallowWaterState.momentum": lambda u: u.length * u.speed,
     "CGridShallowWaterState.depth": lambda u: u.length,
@@ -114,6 +121,9 @@ UNITS: dict[str, Unit] = {
     "CFLSubsteps.cfl": one,
     "Reversible.range_factor": one,
     # Equations
+    "CompressibleEuler.viscosity": lambda u: u.density * u.diffusivity,
+    "CompressibleEuler.conductivity": lambda u: u.density * u.diffusivity,
+    "SelfGravity.constant": lambda u: u.volume / u.mass / u.time**2,
     "IncompressibleFlow.viscosity": lambda u: u.diffusivity,
     "ScalarTransport.diffusivity": lambda u: u.diffusivity,
     "Buoyancy.acceleration": lambda u: u.acceleration / amount(u),
@@ -261,6 +271,10 @@ CASES = {
     # Gas
     "sound_wave": Case({"cells": 16}),
     "kelvin_helmholtz": Case({"cells": 16}),
+    "jeans_wave": Case({"cells": 16}),
+    "viscous_shear": Case({"cells": 8}),
+    "brio_wu": Case({"cells": 32}),
+    "orszag_tang": Case({"cells": 16}),
     "sedov": Case({"cells": 32}, steps=2),
     "shock_tube": Case(
         {"left": (1.0, 0.75, 1.0), "right": (0.125, 0.0, 0.1), "dt": 1e-3, "cells": 32}

@@ -50,6 +50,7 @@ from .fluid._navier_stokes import (
     project_solenoidal as project_solenoidal,
 )
 from .fluid._scalar_transport import ScalarTransport as ScalarTransport
+from .fluid._self_gravity import SelfGravity as SelfGravity
 from .fluid._shallow_water import ShallowWater as ShallowWater
 from .fluid._shallow_water_fv import ShallowWaterFV as ShallowWaterFV
 from .fluid._smagorinsky import Smagorinsky as Smagorinsky
@@ -66,6 +67,7 @@ from .geophysical._spherical_shallow_water import SphericalShallowWater as Spher
 from .geophysical._surface_quasi_geostrophic import (
     SurfaceQuasiGeostrophic as SurfaceQuasiGeostrophic,
 )
+from .magnetohydrodynamics._ideal_mhd import IdealMHD as IdealMHD
 from .pattern._allen_cahn import AllenCahn as AllenCahn
 from .pattern._cahn_hilliard import CahnHilliard as CahnHilliard
 from .pattern._complex_ginzburg_landau import ComplexGinzburgLandau as ComplexGinzburgLandau

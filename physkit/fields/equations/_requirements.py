@@ -1,6 +1,8 @@
 """What some equations ask of a field."""
 
-from physkit.core import ParameterError, ShapeError
+from jaxtyping import Array
+
+from physkit.core import ParameterError, ShapeError, concrete_value
 from physkit.geometry import AXES
 
 from .._field import Field
@@ -30,3 +32,10 @@ def require_no_walls(field: Field, what: str) -> None:
             f"{', '.join(walls)}. Between walls IncompressibleFlow moves a FlowState; there are "
             "CompressibleEuler (gas without friction), ShallowWater and ShallowWaterFV, too"
         )
+
+
+def require_heat_ratio(gamma: Array) -> None:
+    """**Errors:** `ParameterError` unless γ > 1; a trace hides it."""
+    number = concrete_value(gamma)
+    if number is not None and number.dtype != object and not number > 1:
+        raise ParameterError(f"the ratio of specific heats must exceed 1; got {number}")

@@ -1,12 +1,12 @@
 """Finite volumes: conservation laws, reconstruction, limiters, Riemann solvers."""
 
+from ._ausm import AdvectionParts as AdvectionParts, AUSMPlus as AUSMPlus
 from ._conservation_law import (
     AbstractConservationLaw as AbstractConservationLaw,
-    as_rates as as_rates,
-    component_fields as component_fields,
     finite_volume_rate as finite_volume_rate,
     reconstruct_faces as reconstruct_faces,
 )
+from ._hlld import HLLD as HLLD
 from ._ideal_gas_riemann import (
     RiemannFan as RiemannFan,
     exact_riemann as exact_riemann,
@@ -20,7 +20,6 @@ from ._limiters import (
 )
 from ._reconstruction import (
     MUSCL as MUSCL,
-    WENO5 as WENO5,
     AbstractReconstruction as AbstractReconstruction,
     PiecewiseConstant as PiecewiseConstant,
 )
@@ -32,3 +31,6 @@ from ._riemann_solvers import (
     Rusanov as Rusanov,
     Variables as Variables,
 )
+from ._roe import Roe as Roe
+from ._variables import as_rates as as_rates, component_fields as component_fields
+from ._weno import AWENO5 as AWENO5, WENO5 as WENO5

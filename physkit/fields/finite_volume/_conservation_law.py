@@ -1,8 +1,8 @@
 """The contract of a system of conservation laws, and its finite-volume rate."""
 
 import abc
-import math
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,20 +14,23 @@ from physkit.core import (
     Clock,
     DeclarationError,
     Rate,
-    ShapeError,
     State,
     get_component,
 )
 from physkit.geometry import Grid
 
-from .._field import Field
-from .._field_increment import FieldIncrement
-from .._ghost_widths import ghost_widths
-from ..states._field_group import AbstractFieldGroup
+from ._ausm import AdvectionParts
 from ._reconstruction import AbstractReconstruction, edges_to_faces
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
-
-FieldComponent: TypeAlias = Field | AbstractFieldGroup
+from ._variables import (
+    FieldComponent,
+    as_rates,
+    component_fields,
+    compute_once,
+    count_carried,
+    padded_variables,
+    unstack,
+)
 
 
 class AbstractConservationLaw(AbstractTendency):
@@ -50,6 +53,9 @@ class AbstractConservationLaw(AbstractTendency):
             def wave_speeds(self, values, axis):
                 (u,) = values
                 return u, u
+
+    Parts of a component that are `carried` – amounts of a scalar per volume – are no variables of the law: they
+    flow with the mass, its first variable.
 
     What leaves one cell enters the next: sums over a domain that repeats stay as they are, to rounding.
     """
@@ -113,6 +119,33 @@ class AbstractConservationLaw(AbstractTendency):
         """For `ExactRiemann`: the primitive variables that two meeting states leave at the face."""
         raise unsupported_solver(self, "ExactRiemann", "exact_state")
 
+    def roe_dissipation(self, left: Variables, right: Variables, axis: int) -> Variables:
+        """For `Roe`: |A| (U_R − U_L), the waves between two meeting states times their speeds."""
+        raise unsupported_solver(self, "Roe", "roe_dissipation")
+
+    def advection_parts(self, values: Variables, axis: int) -> AdvectionParts:
+        """For `AUSMPlus`: the flux along `axis` as what mass carries, and the pressure."""
+        raise unsupported_solver(self, "AUSMPlus", "advection_parts")
+
+    def alfven_flux(self, left: Variables, right: Variables, axis: int) -> Variables:
+        """For `HLLD`: the flux between two meeting states of a gas that conducts."""
+        raise unsupported_solver(self, "HLLD", "alfven_flux")
+
+    def diffusive_fluxes(self, component: FieldComponent) -> tuple[Variables, ...] | None:
+        """Fluxes that gradients drive, added to those of the waves: per axis, on n + 1 faces; None for none."""
+        del component
+
+    def diffusivity(self, values: Variables) -> Float[Array, "..."] | None:
+        """The largest coefficient of those fluxes, length² / time, from primitive variables."""
+        del values
+
+    def limit_fluxes(
+        self, grid: Grid, padded: Variables, fluxes: Variables, axis: int, dt: Array | None
+    ) -> Variables:
+        """Fluxes through the faces across `axis`, as far as a step of length `dt` may take them."""
+        del grid, padded, axis, dt
+        return fluxes
+
     def metric(self, grid: Grid, axis: int) -> tuple[Array, Array] | None:
         """Areas of the faces `[n + 1]` and volumes of the cells `[n]` along `axis`, where they vary."""
         del grid, axis
@@ -120,83 +153,98 @@ class AbstractConservationLaw(AbstractTendency):
     # --- what follows from it -------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        del clock
         component = get_component(state, self.component)
         component_fields(component)  # raises for what is no component of cell averages
         self.check_component(component)
-        rates = finite_volume_rate(self, component)
+        rates = finite_volume_rate(self, component, clock.dt)
         return rates if self.component is None else {self.component: rates}
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
-        """max Σ_k |λ_k| / h_k over all cells, 1 / time: dt times it is the Courant number."""
+        """max Σ_k (|λ_k| / h_k + 2D / h_k²) over all cells, 1 / time: dt times it is the Courant number."""
         del clock
         component = get_component(state, self.component)
         fields = list(component_fields(component).values())
         grid = fields[0].grid
-        values = self.primitive(tuple(x for field in fields for x in unstack(field, field.data)))
+        conserved = tuple(x for field in fields for x in unstack(field, field.data))
+        values = self.primitive(conserved[: len(conserved) - count_carried(component)])
         # Summed over the axes: an unsplit scheme takes the fluxes of all of them in one step.
         total = jnp.zeros((), values[0].dtype)
         for axis in range(grid.dimension):
             slow, fast = self.wave_speeds(values, axis)
             total = total + jnp.maximum(jnp.abs(slow), jnp.abs(fast)) / grid.spacing[axis]
+        diffusivity = self.diffusivity(values)
+        if diffusivity is not None:
+            # A diffusive step is stable up to 1 of this, with every method that has second order or more.
+            total = total + diffusivity * (2 * jnp.sum(1 / grid.spacing**2))
         return grid.max(jnp.broadcast_to(total, grid.local_shape))
 
 
-def finite_volume_rate(law: AbstractConservationLaw, component: FieldComponent) -> Rate:
+def finite_volume_rate(
+    law: AbstractConservationLaw, component: FieldComponent, dt: Array | None = None
+) -> Rate:
     """−Σ_k ∂F_k/∂x_k of every field of `component`, in the form of its rates.
 
-    Each axis is padded by itself, by as much as the reconstruction needs.
+    Each axis is padded by itself, by as much as the reconstruction needs. What flows with the mass takes its
+    flux: as much of it as there is in a unit of mass upstream. `dt`: length of the step, for laws that limit
+    their fluxes.
     """
     grid = next(iter(component_fields(component).values())).grid
     component = compute_once(component)
-    # Axis by axis: ghost cells in the corners, which no flux needs, are never exchanged.
+    diffusive = law.diffusive_fluxes(component)
+    carried = count_carried(component)
+    # Axis by axis: ghost cells in the corners, which no flux of waves needs, are never exchanged.
     total: list[Array] | None = None
     for axis in range(grid.dimension):
-        left, right = reconstruct_faces(law, component, axis)
+        padded = padded_variables(component, law.reconstruction.width, axis)
+        left, right = _faces_of_padded(law, component, padded, axis)
+        fluxes = _with_carried(law, law.riemann.flux, left, right, carried, axis)
+        if law.reconstruction.of_points:
+            fluxes = _add(fluxes, _point_correction(law, padded, carried, axis))
+        if diffusive is not None:
+            fluxes = _add(fluxes, diffusive[axis])
+        fluxes = law.limit_fluxes(grid, padded, fluxes, axis, dt)
         # Computed once, not again in each of the two cells that it flows between.
-        fluxes = jax.lax.optimization_barrier(law.riemann.flux(law, left, right, axis))
+        fluxes = jax.lax.optimization_barrier(fluxes)
         parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
         total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
     assert total is not None
     return as_rates(component, tuple(-x for x in total))
 
 
-def compute_once(component: FieldComponent) -> FieldComponent:
-    """`component`, whose values are computed before anything reads them.
-
-    The compiler would compute the state of a stage, with all fluxes of the stage before, again in each of the
-    many places that read it: programs are several times as large then, and slower.
-    """
-    fields = component_fields(component)
-    data = jax.lax.optimization_barrier(tuple(field.data for field in fields.values()))
-    fresh = {
-        name: field.replace(data=x) for (name, field), x in zip(fields.items(), data, strict=True)
-    }
-    return fresh[""] if isinstance(component, Field) else component.replace(fresh)
-
-
 def reconstruct_faces(
     law: AbstractConservationLaw, component: FieldComponent, axis: int
 ) -> tuple[Variables, Variables]:
     """Primitive variables below and above every face across `axis`."""
-    fields = component_fields(component)
-    scheme = law.reconstruction
-    padded = tuple(x for field in fields.values() for x in _pad_along(field, scheme.width, axis))
-    if scheme.uses_primitive:
-        pairs = [scheme.faces(x, axis) for x in law.primitive(padded)]
-        return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    # Conserved variables are reconstructed; only edges are made primitive.
-    stencils = [scheme.stencil(x, axis) for x in padded]
-    # The range of every variable over the domain, without its ghosts.
-    scales = [
-        _range_over_domain(field.grid, x)
-        for field in fields.values()
-        for x in unstack(field, field.data)
-    ]
-    edges = [scheme.edges_of_scale(s, *cells) for s, cells in zip(scales, stencils, strict=True)]
+    padded = padded_variables(component, law.reconstruction.width, axis)
+    return _faces_of_padded(law, component, padded, axis)
+
+
+def _faces_of_padded(
+    law: AbstractConservationLaw, component: FieldComponent, padded: Variables, axis: int
+) -> tuple[Variables, Variables]:
+    scheme, carried = law.reconstruction, count_carried(component)
+
+    def reconstructed(conserved: Variables) -> Variables:
+        return _primitive(law, conserved, carried) if scheme.uses_primitive else conserved
+
+    stencils = [scheme.stencil(x, axis) for x in reconstructed(padded)]
+    if not scheme.is_high_order:
+        edges = [scheme.edges(*cells) for cells in stencils]
+    else:
+        # The range of every variable over the domain, without its ghosts.
+        fields = component_fields(component)
+        own = tuple(x for field in fields.values() for x in unstack(field, field.data))
+        grid = next(iter(fields.values())).grid
+        scales = [_range_over_domain(grid, x) for x in reconstructed(own)]
+        edges = [scheme.edges_of_scale(s, *x) for s, x in zip(scales, stencils, strict=True)]
+    low, high = (tuple(e[side] for e in edges) for side in (0, 1))
     # A stencil of 2·width − 1 cells: its middle is the cell itself.
-    middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))
-    low, high = (_edge_or_cell(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
+    middle = tuple(cells[scheme.width - 1] for cells in stencils)
+    if not scheme.uses_primitive:
+        # Only the edges of what was reconstructed are made primitive.
+        low, high, middle = (_primitive(law, x, carried) for x in (low, high, middle))
+    if scheme.is_high_order:
+        low, high = (_edge_or_cell(law, x, middle, carried) for x in (low, high))
     pairs = [edges_to_faces(a, b, axis) for a, b in zip(low, high, strict=True)]
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
@@ -207,16 +255,57 @@ def _range_over_domain(grid: Grid, values: Array) -> Array:
 
 
 def _edge_or_cell(
-    law: AbstractConservationLaw, conserved: Variables, middle: Variables
+    law: AbstractConservationLaw, values: Variables, middle: Variables, carried: int
 ) -> Variables:
     """Primitive variables at an edge; those of the cell where the edge's are not admissible."""
     # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
     # that a cell falls back to first order and positivity is kept.
-    values = law.primitive(conserved)
-    admissible = law.is_admissible(values)
+    admissible = law.is_admissible(values[: len(values) - carried])
     if admissible is None:
         return values
     return tuple(jnp.where(admissible, x, cell) for x, cell in zip(values, middle, strict=True))
+
+
+def _primitive(law: AbstractConservationLaw, conserved: Variables, carried: int) -> Variables:
+    """Primitive variables; of what is carried the amount in a unit of mass."""
+    n = len(conserved) - carried
+    return *law.primitive(conserved[:n]), *(x / conserved[0] for x in conserved[n:])
+
+
+def _with_carried(
+    law: AbstractConservationLaw,
+    solver: Callable[..., Variables],
+    left: Variables,
+    right: Variables,
+    carried: int,
+    axis: int,
+) -> Variables:
+    """The fluxes of a solver, and what the mass takes along from upstream."""
+    n = len(left) - carried
+    fluxes = solver(law, left[:n], right[:n], axis)
+    mass = 0.5 * fluxes[0]
+    # At rest the derivative is that of the mean.
+    taken = (
+        mass * (a + b) - jnp.abs(mass) * (b - a) for a, b in zip(left[n:], right[n:], strict=True)
+    )
+    return *fluxes, *taken
+
+
+def _point_correction(
+    law: AbstractConservationLaw, padded: Variables, carried: int, axis: int
+) -> Variables:
+    """What makes a flux at a face, a point value, one whose differences are derivatives at points."""
+    values = _primitive(law, padded, carried)
+    n = len(values) - carried
+    fluxes = law.flux(values[:n], axis)
+    fluxes = *fluxes, *(fluxes[0] * c for c in values[n:])
+    return tuple(law.reconstruction.correct_flux(f, axis) for f in fluxes)
+
+
+def _add(fluxes: Variables, others: Variables) -> Variables:
+    # Others may be fewer: molecules carry no scalars yet, and each law knows only its own.
+    rest = fluxes[len(others) :]
+    return *(f + g for f, g in zip(fluxes, others, strict=False)), *rest
 
 
 def difference_over_cells(
@@ -233,47 +322,3 @@ def difference_over_cells(
         flux = flux * areas
     below, above = (jax.lax.slice_in_dim(flux, j, n - 1 + j, axis=axis) for j in (0, 1))
     return (above - below) / volumes
-
-
-def component_fields(component: object) -> dict[str, Field]:
-    """The fields of a component by name; of a field, itself under an empty one.
-
-    **Errors:** `ShapeError` for fields that are not cell averages.
-    """
-    if isinstance(component, Field):
-        if component.location != component.grid.cell:
-            raise ShapeError(
-                f"finite volumes are cells' averages; this field sits at {component.location!r}"
-            )
-        return {"": component}
-    if not isinstance(component, AbstractFieldGroup):
-        raise ShapeError(
-            f"a conservation law moves a Field or a component made of fields; got "
-            f"{type(component).__name__}"
-        )
-    return component.parts()
-
-
-def unstack(field: Field, values: Array) -> tuple[Array, ...]:
-    """The components of a field's values one by one."""
-    # (components, points), whatever the shape of the components.
-    flat = values.reshape(-1, *values.shape[len(field.components) :])
-    return tuple(flat[k] for k in range(flat.shape[0])) if field.components else (values,)
-
-
-def as_rates(component: FieldComponent, variables: Variables) -> Rate:
-    """One array per variable as the rate of the component."""
-    # Variables were listed field by field, component by component: they are taken off in that order.
-    rates, rest = {}, list(variables)
-    for name, field in component_fields(component).items():
-        if not field.components:
-            values = rest.pop(0)
-        else:
-            count = math.prod(field.components)
-            values = jnp.stack([rest.pop(0) for _ in range(count)]).reshape(field.data.shape)
-        rates[name] = FieldIncrement(values, field.location)
-    return rates[""] if isinstance(component, Field) else rates
-
-
-def _pad_along(field: Field, width: int, axis: int) -> tuple[Array, ...]:
-    return unstack(field, field.padded(ghost_widths(axis, field.grid.dimension, width)))

@@ -4,7 +4,6 @@ import abc
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Module
@@ -17,14 +16,20 @@ Values = Float[Array, "..."]
 class AbstractReconstruction(Module):
     """A way from cell averages to the values at both edges of each cell.
 
-    `width` ghost cells are needed on either side; `edges` sees 2·width − 1 cells. `uses_primitive` says
-    which variables are reconstructed: primitive ones, which keeps densities and pressures positive,
-    or conserved ones, which methods of more than second order need (the primitive of an average is
-    not the average of the primitive).
+    `width` ghost cells are needed on either side; `edges` sees 2·width − 1 cells. `uses_primitive` says which
+    variables are reconstructed: primitive ones, which keeps densities and pressures positive, or conserved
+    ones, which methods of more than second order need (the primitive of an average is not the average of the
+    primitive). Where `is_high_order` the range of each variable over the domain is given, too, and edges that
+    are not physical are replaced by the cell.
+
+    Where `of_points` values are those at the middles of cells, not averages, and `correct_flux` says what a
+    flux at a face lacks.
     """
 
     width: ClassVar[int]
     uses_primitive: ClassVar[bool] = True
+    is_high_order: ClassVar[bool] = False
+    of_points: ClassVar[bool] = False
 
     @abc.abstractmethod
     def edges(self, *cells: Values) -> tuple[Values, Values]:
@@ -34,6 +39,10 @@ class AbstractReconstruction(Module):
         """`edges`, with the range of the variable over the whole domain: what counts as small there."""
         del scale
         return self.edges(*cells)
+
+    def correct_flux(self, fluxes: Values, axis: int) -> Values:
+        """What is added at faces, from the fluxes in the middles of cells, padded by `width` along `axis`."""
+        raise NotImplementedError(f"{type(self).__name__} takes averages")
 
     def faces(self, padded: Values, axis: int) -> tuple[Values, Values]:
         """Values below and above every face across array `axis`: one face more than cells.
@@ -94,68 +103,3 @@ class MUSCL(AbstractReconstruction):
         before, cell, after = cells
         half = 0.5 * self.limiter.slope(cell - before, after - cell)
         return cell - half, cell + half
-
-
-class WENO5(AbstractReconstruction):
-    """Weighted essentially non-oscillatory reconstruction of fifth order.
-
-    Three parabolas, weighted by how smooth the flow is under each. Takes conserved variables; where an
-    edge would have a negative density or pressure it takes the average itself.
-
-    **Good values:** `SSPRK3` with a Courant number up to 0.5 over the number of axes.
-
-    **Notes:** one flux per face: in more than one dimension the order of a nonlinear law is two, with
-    much smaller errors than `MUSCL`.
-
-    Jiang & Shu's ε of 10⁻⁶ is for variables that vary by about one. Here it is 10⁻⁶ of the squared range of
-    each variable over the domain, so that neither units nor an added constant change what is smooth.
-
-    **Reference:** Jiang & Shu, J. Comput. Phys. 126, 202 (1996), eqs. 2.15–2.17, 2.61–2.63; averages:
-    Shu, NASA/CR-97-206253 (1997), eqs. 2.58–2.63; ε in units of the data: Don & Borges, J. Comput. Phys.
-    250, 347 (2013); Don, Li, Li & Wang, J. Comput. Phys. 448, 110724 (2022).
-    """
-
-    width: ClassVar[int] = 3
-    uses_primitive: ClassVar[bool] = False
-
-    def edges(self, *cells: Values) -> tuple[Values, Values]:
-        # Without a domain: the range of the cells that are given.
-        high, low = (f(jnp.stack([f(x) for x in cells])) for f in (jnp.max, jnp.min))
-        return self.edges_of_scale(high - low, *cells)
-
-    def edges_of_scale(self, scale: Array, *cells: Values) -> tuple[Values, Values]:
-        # A variable that is the same everywhere has no range, and every weight is right for it. Below the
-        # smallest normal number 1/scale would overflow. What is small is no part of the physics.
-        scale = jax.lax.stop_gradient(scale)
-        has_range = scale >= 4 * jnp.finfo(scale.dtype).tiny
-        per_range = jnp.where(has_range, 1 / jnp.where(has_range, scale, 1), 0)
-        # The low edge is the high edge of the mirrored stencil.
-        return _weno5(per_range, *reversed(cells)), _weno5(per_range, *cells)
-
-
-def _weno5(per_range: Array, a: Values, b: Values, c: Values, d: Values, e: Values) -> Values:
-    """The value at the edge between the averages c and d; `per_range`: 1 over the range of the variable."""
-    tiny = 1e-6
-    # Smoothness of the three parabolas: squares of their derivatives over the cell, Jiang & Shu's IS.
-    # In units of the range before they are squared: squares of very small or large numbers are 0 or infinite.
-    differences = (
-        (a - 2 * b + c, a - 4 * b + 3 * c),
-        (b - 2 * c + d, b - d),
-        (c - 2 * d + e, 3 * c - 4 * d + e),
-    )
-    smoothness = tuple(
-        13 / 12 * (second * per_range) ** 2 + 0.25 * (first * per_range) ** 2
-        for second, first in differences
-    )
-    # 0.1, 0.6, 0.3 make of the parabolas the interpolation of fifth order; a rough one loses its weight.
-    first, second, third = (
-        ideal / (tiny + beta) ** 2 for ideal, beta in zip((0.1, 0.6, 0.3), smoothness, strict=True)
-    )
-    # Each parabola's value at the edge, from the averages under it.
-    parabolas = (
-        (2 * a - 7 * b + 11 * c) / 6,
-        (-b + 5 * c + 2 * d) / 6,
-        (2 * c + 5 * d - e) / 6,
-    )
-    total = first * parabolas[0] + second * parabolas[1] + third * parabolas[2]
-    return total / (first + second + third)

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,6 +17,8 @@ Variables = tuple[Float[Array, "..."], ...]
 class RiemannLaw(Protocol):
     """What Riemann solvers ask a conservation law; `AbstractConservationLaw` says what each means."""
 
+    def primitive(self, conserved: Variables) -> Variables: ...
+
     def conserved(self, primitive: Variables) -> Variables: ...
 
     def flux(self, values: Variables, axis: int) -> Variables: ...
@@ -30,6 +32,12 @@ class RiemannLaw(Protocol):
     ) -> tuple[Array, Variables, Variables]: ...
 
     def exact_state(self, left: Variables, right: Variables, axis: int) -> Variables: ...
+
+    def roe_dissipation(self, left: Variables, right: Variables, axis: int) -> Variables: ...
+
+    def advection_parts(self, values: Variables, axis: int) -> Any: ...
+
+    def alfven_flux(self, left: Variables, right: Variables, axis: int) -> Variables: ...
 
 
 class AbstractRiemannSolver(Module):
@@ -58,7 +66,7 @@ class Rusanov(AbstractRiemannSolver):
         half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
         return tuple(
             (0.5 * f + half * u) + (0.5 * g - half * v)
-            for f, g, u, v in _fluxes_and_conserved(law, left, right, axis)
+            for f, g, u, v in fluxes_and_conserved(law, left, right, axis)
         )
 
 
@@ -89,7 +97,7 @@ class HLL(AbstractRiemannSolver):
         # The weights S_R/(S_R − S_L) and −S_L/(S_R − S_L) as ½ ± drift: mirrored states swap them exactly.
         return tuple(
             (below * f - mixing * u) + (above * g + mixing * v)
-            for f, g, u, v in _fluxes_and_conserved(law, left, right, axis)
+            for f, g, u, v in fluxes_and_conserved(law, left, right, axis)
         )
 
 
@@ -137,7 +145,7 @@ def unsupported_solver(law: RiemannLaw, solver: str, method: str) -> ParameterEr
     )
 
 
-def _fluxes_and_conserved(
+def fluxes_and_conserved(
     law: RiemannLaw, left: Variables, right: Variables, axis: int
 ) -> Iterator[tuple[Array, ...]]:
     """Per variable: the fluxes on the left and on the right, the conserved values there."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -19,12 +20,20 @@ class AbstractFieldGroup(AbstractComponent):
 
     Rates of such a component are dicts by the names of its parts; parts left out do not change:
     a body force is `{"momentum": …, "energy": …}`.
+
+    `carried` names the parts that flow with the first, a density: amounts of a scalar per volume.
     """
+
+    carried: ClassVar[tuple[str, ...]] = ()
 
     def parts(self) -> dict[str, Field]:
         """The fields by name, in order of declaration."""
         pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
         return {name: part for name, part in pairs if isinstance(part, Field)}
+
+    def cell_parts(self) -> dict[str, Field]:
+        """The parts as averages over cells, which finite volumes work on: here as they are."""
+        return self.parts()
 
     def positive_quantities(self) -> dict[str, Array]:
         """What must be positive, by name, `[*points]` each.
@@ -69,6 +78,14 @@ class AbstractFieldGroup(AbstractComponent):
             bad = self.grid.max(values <= 0)
             bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
         return bits
+
+
+def increments(
+    component: AbstractFieldGroup, values: dict[str, Array]
+) -> dict[str, FieldIncrement]:
+    """Arrays by part as rates of those parts."""
+    parts = component.parts()
+    return {name: FieldIncrement(x, parts[name].location) for name, x in values.items()}
 
 
 def require_places(component: AbstractFieldGroup, places: dict[str, Location], first: str) -> None:

@@ -1,15 +1,23 @@
 """The state of a gas: density, momentum and energy, each a field with its own boundary."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, PyTree, ShapeError, cast_floats, concrete_value, data
-from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
+from physkit.core import (
+    Module,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    cast_floats,
+    concrete_value,
+    data,
+)
+from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Inflow, Neumann, NoSlip
 
 from .._field import Field
 from ._field_group import AbstractFieldGroup, require_one_grid
@@ -30,6 +38,8 @@ class Gas(AbstractFieldGroup):
     - `density`: ρ, mass / volume.
     - `momentum`: m = ρu, a vector field.
     - `energy`: E = p/(γ − 1) + ½ρu², internal and kinetic, energy / volume.
+    - `scalars`: ρc of substances that flow with the gas, `[s, *points]`, each c the amount of one in a unit of
+      mass; None for none.
     - `gamma`: γ, with which the energy was computed from a pressure (`from_primitive` notes it): an equation
       of another γ is refused.
 
@@ -41,6 +51,9 @@ class Gas(AbstractFieldGroup):
     momentum: Field
     energy: Field
     gamma: Array | None = data(None)
+    scalars: Field | None = None
+
+    carried: ClassVar[tuple[str, ...]] = ("scalars",)
 
     def __check_init__(self):
         require_one_grid(self)
@@ -59,6 +72,7 @@ class Gas(AbstractFieldGroup):
         gamma: ArrayLike,
         boundary: GasBoundary = None,
         *,
+        scalars: Sequence[PointValues] = (),
         dtype: DTypeLike | None = None,
     ) -> "Gas":
         """A gas from density, velocity and pressure.
@@ -71,7 +85,10 @@ class Gas(AbstractFieldGroup):
         - `gamma`: ratio of specific heats, the one that the flow is given. Where a fit changes it, make
           the gas from it as well: a gas keeps its energy, and its pressure would follow γ.
         - `boundary`: one for all sides that do not repeat, or a dict by axis and side: `Outflow()`,
-          `Mirror()` (a wall), `GasInflow(density, velocity, pressure)`.
+          `Mirror()` (a wall), `NoSlip()` (one that holds a viscous gas back), `GasInflow(density, velocity,
+          pressure)`.
+        - `scalars`: c of each substance that flows along, amount / mass. What comes in through a `GasInflow`
+          has none.
 
         **Errors:** `ParameterError` for a density or pressure that is not positive in some cell, for
         `Dirichlet` and `Neumann`, which cannot hold for three fields at once.
@@ -92,7 +109,7 @@ class Gas(AbstractFieldGroup):
             )
         u = [values(v) for v in velocity]
         for name, x in (("density", ρ), ("pressure", p)):
-            _require_positive(name, x)
+            require_positive_values(name, x)
         # One precision for all parts: the widest that was given.
         dtype = jnp.result_type(ρ.dtype, p.dtype, *(v.dtype for v in u))
         ρ, p, *u = (x.astype(dtype) for x in (ρ, p, *u))
@@ -105,12 +122,30 @@ class Gas(AbstractFieldGroup):
         fields = {
             name: Field(x, grid, None, sides[name], vector=name == "momentum") for name, x in parts
         }
+        if scalars:
+            amounts = jnp.stack([ρ * values(c).astype(dtype) for c in scalars])
+            fields["scalars"] = Field(amounts, grid, None, _boundary_of_scalars(boundary))
         return Gas(**fields, gamma=gamma)
 
     @property
     def velocity(self) -> Field:
         """u = m/ρ."""
         return self.momentum.with_values(self.momentum.data / self.density.data[None])
+
+    @property
+    def concentrations(self) -> Field:
+        """c of the substances that flow along, `[s, *points]`."""
+        if self.scalars is None:
+            raise ParameterError(
+                "this gas carries no scalars: Gas.from_primitive(…, scalars=(c, …))"
+            )
+        return self.scalars.with_values(self.scalars.data / self.density.data[None])
+
+    def accelerated(self, acceleration: Sequence[Array]) -> dict[str, Array]:
+        """Rates of momentum and energy under a force on every mass, by component."""
+        rate = jnp.stack([self.density.data * a for a in acceleration])
+        work = [m * a for m, a in zip(self.momentum.data, acceleration, strict=True)]
+        return {"momentum": rate, "energy": sum(work[1:], work[0])}
 
     def pressure(self, gamma: ArrayLike | None = None) -> Field:
         """p = (γ − 1)(E − m²/2ρ), with the γ that the gas was made with, or `gamma`.
@@ -132,15 +167,7 @@ class Gas(AbstractFieldGroup):
 
         Only where both can be seen: outside of `jit`, `grad` and `vmap`.
         """
-        own, other = concrete_value(self.gamma), concrete_value(gamma)
-        if self.gamma is None or own is None or other is None:
-            return
-        # One of them may have been rounded to single precision.
-        if not np.allclose(own, other, rtol=1e-5, atol=0):
-            raise ParameterError(
-                f"this gas was made with γ = {own:.7g}, {owner} takes γ = {other:.7g}: its pressure would be "
-                f"{(other - 1) / (own - 1):.4g} times the one that was given. Make both with the same γ"
-            )
+        require_same_gamma(self.gamma, gamma, owner)
 
     def _known_gamma(self, gamma: ArrayLike | None) -> ArrayLike:
         if gamma is not None:
@@ -158,6 +185,19 @@ class Gas(AbstractFieldGroup):
         return self.energy.data - 0.5 * jnp.sum(m * m, axis=0) / self.density.data
 
 
+def require_same_gamma(own: Array | None, gamma: ArrayLike, owner: str) -> None:
+    """**Errors:** `ParameterError` where the γ of an `owner` is not the one that a gas was made with."""
+    mine, other = concrete_value(own), concrete_value(gamma)
+    if own is None or mine is None or other is None:
+        return
+    # One of them may have been rounded to single precision.
+    if not np.allclose(mine, other, rtol=1e-5, atol=0):
+        raise ParameterError(
+            f"this gas was made with γ = {mine:.7g}, {owner} takes γ = {other:.7g}: its pressure would be "
+            f"{(other - 1) / (mine - 1):.4g} times the one that was given. Make both with the same γ"
+        )
+
+
 def _values_in_cells(grid: Grid, given: PointValues, dtype: DTypeLike | None) -> Array:
     value = evaluate_at_points(grid, given, grid.cell)
     if value.ndim and value.ndim != grid.dimension:
@@ -166,7 +206,8 @@ def _values_in_cells(grid: Grid, given: PointValues, dtype: DTypeLike | None) ->
     return value if dtype is None else value.astype(dtype)
 
 
-def _require_positive(name: str, values: Array) -> None:
+def require_positive_values(name: str, values: Array) -> None:
+    """**Errors:** `ParameterError` that names the first cell where `values` are not positive."""
     numbers = concrete_value(values)
     if numbers is None or np.all(numbers > 0):
         return
@@ -174,6 +215,21 @@ def _require_positive(name: str, values: Array) -> None:
     raise ParameterError(
         f"the {name} of a gas must be positive; got {float(numbers[cell]):.6g} in cell {cell}"
     )
+
+
+def _boundary_of_scalars(boundary: PyTree) -> PyTree:
+    if isinstance(boundary, dict):
+        return {side: _boundary_of_scalars(b) for side, b in boundary.items()}
+    if isinstance(boundary, tuple):
+        return tuple(_boundary_of_scalars(b) for b in boundary)
+    return Inflow(0.0) if isinstance(boundary, GasInflow) else boundary
+
+
+def _require_rest(wall: NoSlip) -> None:
+    speed = None if isinstance(wall.velocity, Module) else concrete_value(wall.velocity)
+    if speed is None or speed.dtype == object or np.any(speed != 0):
+        # Ghosts of the momentum would need the density there, which is another field.
+        raise ParameterError(f"a NoSlip wall of a gas stands still; got {wall!r}")
 
 
 def _boundary_of_part(boundary: PyTree, name: str, gamma: ArrayLike) -> PyTree:
@@ -191,6 +247,8 @@ def _boundary_of_part(boundary: PyTree, name: str, gamma: ArrayLike) -> PyTree:
             "state outside is GasInflow(density, velocity, pressure), an open end Outflow(), a wall "
             "Mirror()"
         )
+    if isinstance(boundary, NoSlip):
+        _require_rest(boundary)
     if boundary is not None and not isinstance(boundary, AbstractBoundary):
         raise ParameterError(f"expected a boundary of a gas, got {boundary!r}")
     return boundary

@@ -70,7 +70,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "CurveMean": {"num_samples": "looks"},
     "Field": {"fixed_point": "lattice"},
     "Forces": {"term_names": None},
-    "Gas": {"gamma": None},
+    "Gas": {"gamma": None, "scalars": None},
     "HarmonicAngles": {"tuples": "corners"},
     "HarmonicBonds": {"tuples": "ends"},
     "KortewegDeVries": {"nonlinearity": "steepening"},

@@ -87,7 +87,7 @@ VERSION_0_1 = Vocabulary(
 )
 VERSION_0_2 = Vocabulary(
     fields={
-        "Gas": {"gamma": None},
+        "Gas": {"gamma": None, "scalars": None},
         "ListedPairs": {"reverse": None},
         "PairCache": {"current": None},
         "Pairwise": {"plan": None, "switch_start": None},

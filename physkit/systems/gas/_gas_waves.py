@@ -1,13 +1,15 @@
-"""Smooth flows of gas: a sound wave, and a shear layer that rolls up."""
+"""Smooth flows of gas: sound, billows, layers that slide, and a gas that attracts itself."""
+
+from typing import Any
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from physkit.fields import Gas
-from physkit.fields.equations import CompressibleEuler
+from physkit.fields.equations import CompressibleEuler, SelfGravity
 from physkit.fields.finite_volume import AbstractReconstruction, AbstractRiemannSolver
 from physkit.geometry import Grid
-from physkit.integrators import SSPRK2, SSPRK3
+from physkit.integrators import SSPRK2, SSPRK3, CFLSubsteps
 from physkit.simulate import Simulation
 
 from .._arguments import explain_system
@@ -69,11 +71,76 @@ def kelvin_helmholtz(
     return Simulation(SSPRK2(_euler_equations(gamma, riemann, reconstruction)), dt=0.1 / cells), gas
 
 
+@explain_system
+def jeans_wave(
+    cells: int = 32,
+    *,
+    wavenumber: float = 2.0,
+    amplitude: float = 1e-4,
+    gamma: ArrayLike = 5 / 3,
+    riemann: AbstractRiemannSolver | None = None,
+    reconstruction: AbstractReconstruction | None = None,
+) -> tuple[Simulation, Gas]:
+    """A sound wave in a gas that attracts itself, in a box of length 1 with a Jeans length of 1.
+
+        ρ = 1 + A cos kx,   ω² = k²c² − 4πGρ,   c = 1,   k = 2π·`wavenumber`,   4πG = (2π)²
+
+    It stands; one with `wavenumber` 1 neither swings nor grows. 100·`cells`/16 steps to t = 1/2.
+
+    **Reference:** Jeans, Philos. Trans. R. Soc. A 199, 1 (1902); Binney & Tremaine, Galactic Dynamics (2008),
+    eq. 5.34.
+    """
+    grid = Grid([1.0], (cells,))
+    wave = amplitude * jnp.cos(2 * jnp.pi * wavenumber * grid.coordinates()[0])
+    gas = Gas.from_primitive(grid, 1 + wave, 0.0, (1 + gamma * wave) / gamma, gamma)
+    terms = _euler_equations(gamma, riemann, reconstruction), SelfGravity(jnp.pi)
+    return Simulation(SSPRK3(*terms), dt=0.08 / cells), gas
+
+
+@explain_system
+def viscous_shear(
+    cells: int = 32,
+    *,
+    viscosity: ArrayLike = 0.02,
+    prandtl: ArrayLike = 0.71,
+    speed: float = 0.01,
+    gamma: ArrayLike = 1.4,
+    riemann: AbstractRiemannSolver | None = None,
+    reconstruction: AbstractReconstruction | None = None,
+) -> tuple[Simulation, Gas]:
+    """Layers of gas that slide past one another and stop, while warm ones cool at constant pressure.
+
+        u_y = U sin kx,   ρ = 1/(1 + U sin kx),   k = 2π,   p = 1
+        u_y ~ e^{−μk²t},   T − 1 ~ e^{−μk²t/Pr},   u_x = (μk/Pr) U cos kx at first
+
+    Rates to first order in U and in k²μ/c. `CFLSubsteps` cuts steps where friction asks for it.
+    """
+    grid = Grid([1.0, 4 / cells], (cells, 4))
+    phase = 2 * jnp.pi * grid.coordinates()[0]
+    wave = speed * jnp.sin(phase)
+    # Gas that cools draws near: with this velocity it does so without sound.
+    draft = (2 * jnp.pi * viscosity / prandtl) * speed * jnp.cos(phase)
+    gas = Gas.from_primitive(grid, 1 / (1 + wave), (draft, wave), 1.0, gamma)
+    equations = CompressibleEuler(
+        gamma,
+        **_chosen(riemann, reconstruction),
+        viscosity=viscosity,
+        conductivity=viscosity * gamma / ((gamma - 1) * prandtl),
+    )
+    return Simulation(CFLSubsteps(SSPRK2(equations), cfl=0.4, max_substeps=32), dt=0.01), gas
+
+
 def _euler_equations(
     gamma: ArrayLike,
     riemann: AbstractRiemannSolver | None,
     reconstruction: AbstractReconstruction | None,
 ) -> CompressibleEuler:
-    # Defaults are those of `CompressibleEuler`: pass on only what was chosen.
+    return CompressibleEuler(gamma, **_chosen(riemann, reconstruction))
+
+
+def _chosen(
+    riemann: AbstractRiemannSolver | None, reconstruction: AbstractReconstruction | None
+) -> dict[str, Any]:
+    # Defaults are those of the equation: pass on only what was chosen.
     schemes = {"riemann": riemann, "reconstruction": reconstruction}
-    return CompressibleEuler(gamma, **{name: scheme for name, scheme in schemes.items() if scheme})
+    return {name: scheme for name, scheme in schemes.items() if scheme}

@@ -18,8 +18,10 @@ from physkit.geometry import AXES
 
 from ..._field import Field
 from ..._field_increment import FieldIncrement
+from ...states._field_group import increments
 from ...states._flow_state import FlowState
 from ...states._gas import Gas
+from ...states._magnetized_gas import MagnetizedGas
 
 
 class BodyForce(AbstractTendency):
@@ -47,21 +49,23 @@ class BodyForce(AbstractTendency):
         gas = get_component(state, self.component)
         if isinstance(gas, FlowState):
             return self._on_faces(gas)
-        if not isinstance(gas, Gas) and not (isinstance(gas, Field) and gas.vector):
+        if not isinstance(gas, Gas | MagnetizedGas) and not (isinstance(gas, Field) and gas.vector):
             what = "a scalar Field" if isinstance(gas, Field) else type(gas).__name__
             raise ComponentError(
-                f"BodyForce accelerates a Gas or a velocity, which is a vector field; got {what}"
+                "BodyForce accelerates a Gas, a MagnetizedGas or a velocity, which is a vector field; "
+                f"got {what}"
             )
         d = gas.grid.dimension
         self._require_axes(d)
-        # (axes, points).
-        g = self.acceleration.reshape(d, *[1] * d)
         if isinstance(gas, Field):
+            # (axes, points).
+            g = self.acceleration.reshape(d, *[1] * d)
             rate = gas.with_values(jnp.broadcast_to(g, gas.data.shape))
             return rate if self.component is None else {self.component: rate}
-        force_density = gas.momentum.replace(data=gas.density.data[None] * g)
-        work = gas.energy.replace(data=jnp.sum(gas.momentum.data * g, axis=0))
-        rates = {"momentum": force_density, "energy": work}
+        values = gas.accelerated(
+            tuple(jnp.broadcast_to(x, gas.grid.local_shape) for x in self.acceleration)
+        )
+        rates = increments(gas, values)
         return rates if self.component is None else {self.component: rates}
 
     def _on_faces(self, flow: FlowState) -> Rate:

@@ -33,8 +33,8 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
-from ...finite_volume._conservation_law import compute_once
 from ...finite_volume._reconstruction import edges_to_faces
+from ...finite_volume._variables import compute_once
 from ...states._shallow_water_state import ShallowWaterState
 
 _DRY_FRACTION = 1e-6  # of the deepest water, where `dry` is left out

@@ -1,0 +1,1 @@
+"""Gases that conduct, and the magnetic fields frozen into them."""

@@ -1,0 +1,66 @@
+"""Fluxes that leave density and pressure positive."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ._riemann_solvers import RiemannLaw, Rusanov, Variables
+
+_LEAST = 1e-3  # of what a first-order step would leave
+
+
+def limit_to_positive(
+    law: RiemannLaw,
+    positive: Callable[[Variables], tuple[Array, ...]],
+    padded: Variables,
+    fluxes: Variables,
+    axis: int,
+    ratio: Array,
+) -> Variables:
+    """Fluxes, as much of them as keeps positive what must be, and a first-order flux for the rest.
+
+        F = θ F + (1 − θ) F₁,   U_i ∓ 2d (dt/h) F positive on both sides of every face
+
+    A cell is the mean of 2d such states: it stays positive where dt Σ_k |λ_k|/h_k ≤ ½, in every stage of a
+    method whose stages are means of Euler steps (SSP). Fluxes stay fluxes: sums are kept.
+
+    **Arguments:**
+
+    - `positive`: conserved variables → what must be positive, one after the other: concave functions, each as
+      long as those before are positive.
+    - `padded`: conserved variables with the same number of ghosts, at least one, at both ends of `axis`.
+    - `ratio`: 2d · dt / h.
+
+    **Reference:** Hu, Adams & Shu, J. Comput. Phys. 242, 169 (2013); with every quantity's own concavity
+    instead of a search.
+    """
+    n = fluxes[0].shape[axis]
+    start = (padded[0].shape[axis] - n + 1) // 2 - 1
+    below, above = (
+        tuple(jax.lax.slice_in_dim(x, start + j, start + j + n, axis=axis) for x in padded)
+        for j in (0, 1)
+    )
+    safe = Rusanov().flux(law, law.primitive(below), law.primitive(above), axis)
+
+    def after(flux: Variables) -> tuple[tuple[Array, ...], ...]:
+        low = tuple(u - ratio * f for u, f in zip(below, flux, strict=True))
+        high = tuple(u + ratio * f for u, f in zip(above, flux, strict=True))
+        return positive(low), positive(high)
+
+    first = after(safe)
+    for k in range(len(first[0])):
+        # Each by itself: a pressure means something only where the density is positive already.
+        theta = jnp.ones_like(fluxes[0])
+        for lowest, value in zip(first, after(fluxes), strict=True):
+            floor = _LEAST * lowest[k]
+            short = value[k] < floor
+            fall = jnp.where(short, lowest[k] - value[k], 1)
+            # Concave: at this θ it is at least the floor.
+            part = jnp.clip((lowest[k] - floor) / fall, 0, 1)
+            theta = jnp.where(short, jnp.minimum(theta, part), theta)
+        fluxes = tuple(
+            jnp.where(theta < 1, f + theta * (g - f), g) for f, g in zip(safe, fluxes, strict=True)
+        )
+    return fluxes
