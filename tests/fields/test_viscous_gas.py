@@ -190,17 +190,20 @@ def test_limited_fluxes_are_fluxes_and_spare_smooth_flow():
 
 
 def test_jeans_waves():
-    """ω² = k²c² − 4πGρ: half a period turns the wave over; at the Jeans length it stands still."""
+    """ω² = k²c² − 4πGρ: a wave vanishes after a quarter of a period; at the Jeans length it stands still."""
     sim, gas = jeans_wave(32)
-    omega = np.sqrt(16 - 4) * np.pi
-    steps = round(np.pi / omega / float(sim.dt))
+    steps = round(0.5 * np.pi / (np.sqrt(12) * np.pi) / float(sim.dt))
     end = pk.simulate(sim, gas, steps).state
     wave = gas.density.data - 1
-    turned = jnp.sum((end.density.data - 1) * wave) / jnp.sum(wave * wave)
-    np.testing.assert_allclose(turned, np.cos(omega * steps * float(sim.dt)), atol=2e-2)
+    # Without gravity −0.24.
+    assert abs(jnp.sum((end.density.data - 1) * wave) / jnp.sum(wave * wave)) < 0.05
     still, gas = jeans_wave(32, wavenumber=1.0)
-    rate = still.integrator.tendency(CLOCK, gas, (None, None))[0]
-    assert np.max(np.abs(rate["momentum"].values)) < 2e-2 * 2 * np.pi * 1e-4
+    motion, gravity = still.integrator.tendency.terms
+    rates = [term.rate(CLOCK, gas)["momentum"].values[0] for term in (motion, gravity)]
+    phase = jnp.sin(2 * jnp.pi * gas.grid.coordinates()[0])
+    pressure, pull = (float(jnp.mean(rate * phase)) for rate in rates)
+    assert pressure > 3e-4
+    assert abs(pressure + pull) < 1e-2 * pressure
 
 
 # --- batteries and bad input --------------------------------------------------------------------
@@ -208,9 +211,10 @@ def test_jeans_waves():
 
 @pytest.mark.slow
 def test_battery_of_a_viscous_gas():
-    gas = flow((4, 3), (True, False), pk.boundaries.NoSlip(), scalars=(0.3,))
+    gas = flow((4, 3), (True, False), pk.boundaries.Mirror(), scalars=(0.3,))
     scheme = pk.reconstructions.PiecewiseConstant()
-    check_tendency(Euler(1.4, pk.riemann.Roe(), scheme, viscosity=0.05, conductivity=0.1), gas)
+    law = Euler(1.4, pk.riemann.Roe(), scheme, viscosity=0.05, conductivity=0.1)
+    check_tendency(law, gas)
 
 
 @pytest.mark.slow
