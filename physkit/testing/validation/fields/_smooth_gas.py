@@ -253,6 +253,7 @@ CASES = (
             Published("least pressure", 0.0, 0.0, "at least"),
         ),
         "Orszag & Tang 1979",
+        slow=True,
     ),
     Case(
         "brio-wu",
