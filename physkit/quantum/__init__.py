@@ -82,3 +82,4 @@ from ._standard_gates import (
 )
 from ._state_vector import StateVector as StateVector
 from .circuits._circuit import Circuit as Circuit
+from .circuits._reversible_circuit import apply_gates as apply_gates

@@ -1,6 +1,8 @@
 """Closed and open systems in the loop, against exact exponentials and closed forms."""
 
 import dataclasses
+import math
+import re
 
 import diffrax
 import jax
@@ -208,3 +210,29 @@ def test_diffrax_takes_complex_states():
     exact = advance(pk.RK4(driven()), start(), 0.0025, 400)
     np.testing.assert_allclose(end.amplitudes, exact.amplitudes, atol=1e-7)
     assert jnp.iscomplexobj(end.amplitudes)
+
+
+def test_a_trotter_step_of_a_chain_takes_few_passes_over_the_state():
+    n = 10
+    chain = {f"Z{k} Z{k + 1}": -1.0 for k in range(n - 1)} | {f"X{k}": -0.7 for k in range(n)}
+    trotter = pk.integrators.Trotter(q.UnitaryEvolution(q.PauliSum(chain, n)))
+    first, sim = q.StateVector.basis((2,) * n), pk.Simulation(trotter, dt=0.01, guards=())
+    run = lambda x: pk.simulate(sim, first.with_array(x), 1).state.array
+    program = str(jax.make_jaxpr(run)(first.array))
+    products = re.findall(r"c\d+\[([\d,]+)\] = dot_general", program)
+    passes = [shape for shape in products if math.prod(map(int, shape.split(","))) >= 2**n]
+    assert 2 <= len(passes) <= 12, products  # of 38 factors
+
+
+def test_trotter_turns_local_operators_and_the_identity_exactly():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(6, 6)) + 1j * rng.normal(size=(6, 6))
+    matrix = matrix + matrix.conj().T
+    trotter = pk.integrators.Trotter(q.UnitaryEvolution(q.LocalOperator(matrix, 0, 1)))
+    even = q.StateVector(np.ones((2, 3)) / np.sqrt(6))
+    end = advance(trotter, even, 0.1, 3).amplitudes.reshape(-1)
+    exact = scipy.linalg.expm(-0.3j * matrix) @ np.ones(6) / np.sqrt(6)
+    np.testing.assert_allclose(end, exact, atol=1e-13)
+    identity = pk.integrators.Trotter(q.UnitaryEvolution(q.PauliSum({"II": 0.7, "ZI": 0.2})))
+    turned = advance(identity, q.StateVector.basis((2, 2)), 0.1, 3).amplitudes[0, 0]
+    np.testing.assert_allclose(turned, np.exp(-0.27j), atol=1e-14)

@@ -1,12 +1,12 @@
 """The split-operator method for sums of Pauli strings and of local operators."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
+import jax
 import jax.numpy as jnp
-import jax.scipy.linalg
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from physkit.core import (
     Aux,
@@ -15,10 +15,13 @@ from physkit.core import (
     ParameterError,
     Plan,
     State,
+    matmul,
+    param,
     put_component,
     static,
 )
 from physkit.quantum import (
+    AbstractGate,
     AbstractOperator,
     Driven,
     LocalOperator,
@@ -28,6 +31,7 @@ from physkit.quantum import (
     Scaled,
     StateVector,
     UnitaryEvolution,
+    apply_gates,
     apply_matrix,
 )
 
@@ -42,8 +46,9 @@ class Trotter(AbstractIntegrator):
 
         Φ_dt = Π→ e^{−i Hₖ dt/2} Π← e^{−i Hₖ dt/2}
 
-    Each factor acts on its few subsystems, so that a step costs about twice one product with H. Driven terms
-    are taken in the middle of the step.
+    Each factor acts on its few subsystems; those that follow one another on the same ones are applied together,
+    as the gates of a `Circuit` are: a step of a chain of 16 spins in a field takes 9 passes over the state, not
+    62, and its derivative runs backwards. Driven terms are taken in the middle of the step.
 
     **Arguments:**
 
@@ -107,11 +112,50 @@ class _Sweep(AbstractOneStep):
             raise DeclarationError(
                 "Trotter advances a StateVector; a DensityMatrix takes Magnus or RK4"
             )
-        t, half, x = clock.at_fraction(0.5).t, 0.5 * clock.dt, quantum.array
-        factors = _terms_of(self.evolution.hamiltonian)
-        for term, factor in (*factors, *reversed(factors)):
-            x = _turn(term, half * factor(t), x)
-        return put_component(state, self.evolution.component, quantum.with_array(x)), aux
+        t, half = clock.at_fraction(0.5).t, 0.5 * clock.dt
+        gates, phase = [], jnp.zeros_like(half)
+        for term, factor in _terms_of(self.evolution.hamiltonian):
+            angle = half * factor(t)
+            sites = (
+                [k for k, letter in enumerate(term) if letter != "I"] if _is_string(term) else None
+            )
+            if sites is None:
+                gates.append(_HermitianTurn(angle, term.elements, term.sites))
+            elif sites:
+                gates.append(PauliRotation(2 * angle, term.replace("I", ""), *sites))
+            else:
+                phase = phase + 2 * angle
+        # As a circuit: what acts on few subsystems in turn is one matrix, and one pass over the state.
+        x = quantum.array
+        if gates:
+            x = apply_gates((*gates, *reversed(gates)), x, quantum.register)
+        turn = jax.lax.complex(jnp.cos(phase), -jnp.sin(phase)).astype(x.dtype)
+        return put_component(state, self.evolution.component, quantum.with_array(x * turn)), aux
+
+
+class _HermitianTurn(AbstractGate):
+    """e^{−i θ A} of a Hermitian matrix.
+
+    - `angle`: θ. `elements`: A, a constant of the program.
+    """
+
+    angle: Float[Array, ""] = param()
+    elements: tuple[tuple[complex, ...], ...] = static()
+    sites: tuple[int, ...] = static()
+
+    def apply(self, x: Array) -> Array:
+        values, vectors = np.linalg.eigh(np.array(self.elements))
+        turned = -self.angle.astype(x.real.dtype) * jnp.asarray(values, x.real.dtype)
+        phases = jax.lax.complex(jnp.cos(turned), jnp.sin(turned))
+        left, right = (jnp.asarray(v, x.dtype) for v in (vectors, vectors.conj().T))
+        return apply_matrix(matmul(left * phases[None], right), x, self.sites)
+
+    def inverse(self) -> "_HermitianTurn":
+        return _HermitianTurn(-self.angle, self.elements, self.sites)
+
+    def conjugate(self) -> "_HermitianTurn":
+        conjugated = tuple(tuple(complex(z).conjugate() for z in row) for row in self.elements)
+        return _HermitianTurn(-self.angle, conjugated, self.sites)
 
 
 def _terms_of(operator: AbstractOperator) -> list[Any]:
@@ -150,15 +194,5 @@ def _real(operator: Scaled | Driven, t: ArrayLike) -> Array:
     return value
 
 
-def _turn(term: str | LocalOperator, angle: Array, x: Array) -> Array:
-    """e^{−i angle term} x."""
-    if isinstance(term, LocalOperator):
-        matrix = jnp.array(term.elements, x.dtype)
-        return apply_matrix(
-            jax.scipy.linalg.expm(matrix * (-1j * angle.astype(x.dtype))), x, term.sites
-        )
-    sites = [k for k, letter in enumerate(term) if letter != "I"]
-    if not sites:  # the identity is a phase
-        turn = jax.lax.complex(jnp.cos(angle), -jnp.sin(angle)).astype(x.dtype)
-        return x * turn
-    return PauliRotation(2 * angle, term.replace("I", ""), *sites).apply(x)
+def _is_string(term: Any) -> TypeGuard[str]:
+    return isinstance(term, str)
