@@ -34,6 +34,7 @@ from physkit.simulate import Simulation, count_blocks, simulate
 
 from ._kalman_update import Localization, kalman_update
 from ._opaque import Opaque
+from ._square_root_update import square_root_update
 from ._step_limit import StepLimit
 
 _NOISE_TAG = 2**22  # of the noise of observations; members tag theirs by their numbers
@@ -57,8 +58,8 @@ class EnsembleKalmanFilter(AbstractIntegrator):
 
         xᵢ ← xᵢ + K (y + εᵢ − h(xᵢ)),   K = C_xh (C_hh + R)⁻¹
 
-    with the ensemble's own covariances and noise εᵢ for each member (Burgers). Made by
-    `ensemble_kalman_filter`. The state is `Replicas` of the members.
+    with the ensemble's own covariances and noise εᵢ for each member (Burgers), or by `square_root_update`. Made
+    by `ensemble_kalman_filter`. The state is `Replicas` of the members.
     """
 
     simulation: Opaque
@@ -68,6 +69,7 @@ class EnsembleKalmanFilter(AbstractIntegrator):
     localization: Localization | None
     observe: Callable[[PyTree], Array] = static()
     interval: int = static()
+    square_root: bool = static(default=False)
 
     def prepare(self, state: Replicas, dt: Any) -> None:
         del state, dt
@@ -96,19 +98,23 @@ class EnsembleKalmanFilter(AbstractIntegrator):
         predicted = self._predict(Replicas(restore(table)))
         count = clock.step.high * 2**24 + clock.step.low
         observation = self.observations[jnp.clip(count, 0, len(self.observations) - 1)]
-        key = jax.random.fold_in(clock.key, _NOISE_TAG)
-        noise = self.noise[None] * jax.random.normal(key, predicted.shape, predicted.dtype)
-        # Noise without a mean, so that the analysis mean has no scatter of its own from it.
-        target = observation[None] + noise - jnp.mean(noise, axis=0, keepdims=True)
-        everyone = jnp.ones(len(table), bool)
-        analysis = kalman_update(
-            table, predicted, target, self.noise**2, everyone, self.localization
-        )
+        analysis = self._analyze(clock, table, predicted, observation)
         spread = jnp.sqrt(jnp.var(predicted, axis=0, ddof=1) + self.noise**2)
         told = FilterAux(
             mean, jnp.std(table, axis=0, ddof=1), observation - jnp.mean(predicted, axis=0), spread
         )
         return Replicas(restore(analysis)), told
+
+    def _analyze(self, clock: Clock, table: Array, predicted: Array, observation: Array) -> Array:
+        variance = self.noise**2
+        if self.square_root:
+            return square_root_update(table, predicted, observation, variance, self.localization)
+        key = jax.random.fold_in(clock.key, _NOISE_TAG)
+        noise = self.noise[None] * jax.random.normal(key, predicted.shape, predicted.dtype)
+        # Noise without a mean, so that the analysis mean has no scatter of its own from it.
+        target = observation[None] + noise - jnp.mean(noise, axis=0, keepdims=True)
+        everyone = jnp.ones(len(table), bool)
+        return kalman_update(table, predicted, target, variance, everyone, self.localization)
 
     def _forecast(self, clock: Clock, state: Replicas) -> Replicas:
         simulation = replace_fields(self.simulation.open(), {"t0": clock.t})
@@ -137,6 +143,7 @@ def ensemble_kalman_filter(
     interval: Count,
     inflation: float = 1.0,
     localization: Localization | None = None,
+    square_root: bool = False,
 ) -> tuple[Simulation, Replicas]:
     """A filter that follows a system through noisy observations, with an ensemble of simulations.
 
@@ -161,6 +168,8 @@ def ensemble_kalman_filter(
     - `interval`: steps between observations.
     - `inflation`: factor by which members are spread about their mean before each analysis.
     - `localization`: a `Localization`, for ensembles smaller than the state.
+    - `square_root`: whether members are corrected together, without noise added to the observation: the
+      ensemble transform Kalman filter; with a localization the local one (LETKF).
 
     **Errors:** `ShapeError` for members or observations that do not go together, `ParameterError` for fewer
     than two members, noise that is not above 0, observations that are not finite or an inflation below 1.
@@ -168,10 +177,13 @@ def ensemble_kalman_filter(
     **Good values:** 20 to 100 members with localization and an inflation of 1.02 to 1.1; without, more members
     than the system has growing directions. Trust it where innovations have the size of `innovation_std`.
 
+    A square root serves small ensembles, up to 40 members, whose corrections noise would spoil.
+
     **Notes:** exact for linear models with normal noise as the ensemble grows, with errors of order 1/√members.
     No derivatives of the model are needed. One device.
 
-    **Reference:** Burgers, van Leeuwen & Evensen, Mon. Weather Rev. 126, 1719 (1998).
+    **Reference:** Burgers, van Leeuwen & Evensen, Mon. Weather Rev. 126, 1719 (1998); Hunt, Kostelich &
+    Szunyogh, Physica D 230, 112 (2007).
     """
     interval = as_count(interval, "interval", ParameterError)
     count_blocks(sim, interval)
@@ -205,7 +217,7 @@ def ensemble_kalman_filter(
         _require_positions(localization, ravel_members(states)[0].shape[1], shape[0])
     integrator = EnsembleKalmanFilter(
         Opaque.of(bare), as_parameter(table), as_parameter(std), as_parameter(inflation),
-        localization, observe, interval,
+        localization, observe, interval, bool(square_root),
     )  # fmt: skip
     recorded = Every(
         1, mean=_mean, std=_std, forecast_mean=_forecast_mean, forecast_std=_forecast_std,

@@ -12,6 +12,7 @@ from physkit.inference import (
     ensemble_kalman_filter,
     ensemble_kalman_inversion,
 )
+from physkit.inference._square_root_update import square_root_update
 
 OSCILLATOR = np.array([[0.0, 1.0], [-1.0, -0.1]])
 SIM = pk.Simulation(pk.RK4(lambda t, x: jnp.asarray(OSCILLATOR, x.dtype) @ x), dt=0.1)
@@ -76,6 +77,40 @@ def test_the_filter_becomes_kalmans_as_the_ensemble_grows(tmp_path):
     single = filtered(100, dtype=np.float32)[2]
     assert single["mean"].dtype == np.float32
     np.testing.assert_allclose(single["std"][1:], std, rtol=0.6)
+
+
+def test_the_square_root_is_kalmans_filter_for_six_members():
+    """Members of the right mean and covariance keep them exactly: no 1/√members is left."""
+    rng = np.random.default_rng(3)
+    columns = np.linalg.qr(np.c_[np.ones(6), rng.normal(size=(6, 2))])[0][:, 1:]
+    members = jnp.asarray(columns * np.sqrt(5) * START_STD)
+    common = {"observe": lambda x: x[0], "noise": NOISE, "interval": INTERVAL, "square_root": True}
+    sim, state = ensemble_kalman_filter(SIM, members, observations(), **common)
+    run = pk.run(sim, state, TIMES, key=0, progress=False)
+    mean, std = kalman(observations())
+    np.testing.assert_allclose(run["mean"][1:], mean, atol=1e-12)
+    np.testing.assert_allclose(run["std"][1:], std, rtol=1e-11)
+    single = ensemble_kalman_filter(SIM, members.astype(np.float32), observations(), **common)
+    low = pk.run(*single, TIMES, key=0, progress=False)
+    assert low["mean"].dtype == np.float32
+    np.testing.assert_allclose(low["mean"][1:], mean, atol=2e-5)
+
+
+def test_a_local_square_root_acts_nearby_only():
+    rng = np.random.default_rng(4)
+    members, predicted = jnp.asarray(rng.normal(size=(8, 5))), jnp.asarray(rng.normal(size=(8, 3)))
+    seen, variance = jnp.asarray(rng.normal(size=3)), jnp.asarray([0.5, 1.0, 2.0])
+    x, y = jnp.arange(5.0), jnp.asarray([0.0, 1.0, 2.0])
+    everywhere = square_root_update(members, predicted, seen, variance)
+    wide = square_root_update(members, predicted, seen, variance, Localization(x, y, radius=1e5))
+    np.testing.assert_allclose(wide, everywhere, atol=1e-7)
+    near = square_root_update(members, predicted, seen, variance, Localization(x, y, radius=1.5))
+    np.testing.assert_allclose(near[:, 4], members[:, 4], atol=1e-13)
+    # Number 0 sees the first observation whole and the second by ρ, as if that were noisier.
+    rho = Localization(x, y, radius=1.5).weights()[0][0]
+    precision = jnp.where(rho > 0, rho, 1e-300) / variance
+    alone = square_root_update(members[:, :1], predicted, seen, 1 / precision)
+    np.testing.assert_allclose(near[:, 0], alone[:, 0], atol=1e-12)
 
 
 def test_localization_is_gaspari_and_cohns():
