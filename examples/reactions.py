@@ -14,16 +14,17 @@ pk.use_compilation_cache()
 
 quick = "PHYSKIT_QUICK" in os.environ
 steps = 20 if quick else 400
+A, B = 2.0, 5.6
 network = ReactionNetwork(
-    ["0 -> X", "X -> Y", "2 X + Y -> 3 X", "X -> 0"], rates=[1.0, 2.5, 1.0, 1.0]
-)  # the Brusselator, beyond b = 1 + a² = 2, where it swings
+    ["0 -> X", "X -> Y", "2 X + Y -> 3 X", "X -> 0"], rates=[A, B, 1.0, 1.0]
+)  # the Brusselator, beyond b = 1 + a² = 5, where it swings
 
 
 def molecules(volume):
     """Concentrations of a trajectory of copy numbers."""
     watch = pk.Every(1, n=lambda now: now.state.counts)
     simulation = pk.Simulation(Gillespie(network), dt=0.1, observers=watch)
-    start = Populations([int(volume), int(2.5 * volume)], volume)
+    start = Populations([int(A * volume), int(B / A * volume)], volume)
     result = pk.run(simulation, start, steps, key=3, progress=False)
     return np.asarray(result.times["n"]), np.asarray(result.frames["n"]) / volume
 
@@ -32,21 +33,23 @@ def smooth():
     """Concentrations of an infinite volume."""
     watch = pk.Every(1, c=lambda now: now.state)
     simulation = pk.Simulation(pk.RK4(RateEquations(network)), dt=0.1, observers=watch)
-    result = pk.run(simulation, jnp.array([1.0, 2.6]), steps, progress=False)
+    result = pk.run(simulation, jnp.array([A, B / A + 0.1]), steps, progress=False)
     return np.asarray(result.times["c"]), np.asarray(result.frames["c"])
 
 
 def waves():
-    """The concentration of X in a square of side 120, from waves of low wavenumber at random."""
-    cells = 32 if quick else 160
+    """The concentration of X in a square of side 120: around each of four points all phases of the cycle follow
+    one another, and rotate."""
+    cells = 32 if quick else 128
     grid = pk.Grid([120.0, 120.0], (cells, cells))
     x, y = grid.coordinates()
     k = 2 * jnp.pi / 120.0
-    u = 1 + 0.8 * (jnp.sin(k * x) * jnp.cos(2 * k * y + 1) + 0.5 * jnp.cos(2 * k * x + k * y))
-    v = 2.5 + 0.8 * (jnp.cos(k * x + 0.5) * jnp.sin(k * y) + 0.5 * jnp.sin(2 * k * x - k * y))
-    start = pk.Field(jnp.stack([jnp.maximum(u, 0.05), jnp.maximum(v, 0.05)]), grid)
+    # Off the symmetry of the box, which would keep the points where they are for ever.
+    cosine = jnp.sin(k * x) + 0.2 * jnp.cos(2 * k * y)
+    sine = jnp.sin(k * y) + 0.2 * jnp.sin(k * x + 1)
+    start = pk.Field(jnp.stack([A + 0.8 * cosine, B / A - 0.5 * sine]), grid)
     flow = pk.ETDRK4(pk.equations.Diffusion([1.0, 1.0]), network)
-    return pk.run(pk.Simulation(flow, dt=0.05), start, 20 if quick else 3000, progress=False).state
+    return pk.run(pk.Simulation(flow, dt=0.05), start, 20 if quick else 4000, progress=False).state
 
 
 with pk.plot.style():
@@ -58,7 +61,7 @@ with pk.plot.style():
     t, c = smooth()
     left.plot(t, c[:, 0], "k--", lw=1, label="rate equations")
     middle.plot(c[:, 0], c[:, 1], "k--", lw=1, label="rate equations")
-    left.set(xlabel="time", ylabel="concentration of X", ylim=(0, 7.5))
+    left.set(xlabel="time", ylabel="concentration of X", ylim=(0, 10))
     left.legend(frameon=False, loc="upper center", ncols=3, fontsize=7.5)
     middle.set(xlabel="concentration of X", ylabel="concentration of Y")
     middle.legend(frameon=False)

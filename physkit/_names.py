@@ -279,8 +279,9 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Numbers of one snapshot, for `Every`, `Average` and guards.",
         {
             "observe": (
-                "AbstractQuantity", "AngularMomentum", "AngularVelocities", "BoxVectors", "CenterOfMass",
-                "ConservedEnergy", "Dissipation", "EddyEnergy", "ElectromagneticEnergy", "Enstrophy",
+                "AbstractQuantity", "Acceptance", "AngularMomentum", "AngularVelocities", "BoxVectors",
+                "CenterOfMass", "ConservedEnergy", "Dissipation", "EddyEnergy", "ElectromagneticEnergy",
+                "Enstrophy",
                 "EntanglementEntropy",
                 "Expectation",
                 "Expression", "Fidelity", "FieldEnergy", "FieldValues", "FlowEnergy", "FreeEnergy", "HeatFlux",
@@ -348,8 +349,9 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "fields": ("PowerSpectrum", "power_spectrum"),
             "observe": (
-                "Estimate", "Jackknife", "SpinAverages", "block_average", "diffusion_coefficient", "green_kubo",
-                "jackknife", "shell_average", "spin_averages", "wavevectors_within",
+                "Estimate", "HardSpherePressure", "Jackknife", "SpinAverages", "block_average",
+                "diffusion_coefficient", "green_kubo", "hard_sphere_pressure", "jackknife",
+                "shell_average", "spin_averages", "wavevectors_within",
             ),
             "storage": ("Series",),
             "ensemble": ("bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate"),

@@ -48,7 +48,7 @@ PLUMBING = {
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "ratio",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
-        "require_castable", "require_in_range",
+        "require_castable", "require_component", "require_in_range",
         "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt", "scale_array",
         "shard", "shift", "sum_rates", "unshard", "where_safe", "with_prescribed_values",
         "with_tangent_of", "zero_out_of_range",

@@ -2,6 +2,7 @@
 
 from physkit.observe import (
     AbstractQuantity as AbstractQuantity,
+    Acceptance as Acceptance,
     AngularMomentum as AngularMomentum,
     AngularVelocities as AngularVelocities,
     BoxVectors as BoxVectors,

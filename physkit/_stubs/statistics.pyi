@@ -6,11 +6,13 @@ from physkit.fields import (
 )
 from physkit.observe import (
     Estimate as Estimate,
+    HardSpherePressure as HardSpherePressure,
     Jackknife as Jackknife,
     SpinAverages as SpinAverages,
     block_average as block_average,
     diffusion_coefficient as diffusion_coefficient,
     green_kubo as green_kubo,
+    hard_sphere_pressure as hard_sphere_pressure,
     jackknife as jackknife,
     shell_average as shell_average,
     spin_averages as spin_averages,

@@ -9,6 +9,7 @@ from ._components import (
     get_component as get_component,
     put_component as put_component,
     replicate as replicate,
+    require_component as require_component,
     shard as shard,
     shift as shift,
     unshard as unshard,

@@ -5,7 +5,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,7 +16,10 @@ from jaxtyping import Array, ArrayLike, Bool, Int
 from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
+from .calls._explain import describe
 from .numerics._complex import scale_array
+
+Kind = TypeVar("Kind")  # of a component
 
 
 class AbstractComponent(Module):
@@ -165,6 +168,19 @@ def get_component(state: State, name: str | None) -> State:
     if name not in state:
         raise ComponentError(f"no component {name!r} in state; available: {sorted(state)}")
     return state[name]
+
+
+def require_component(state: State, name: str | None, kind: type[Kind]) -> Kind:
+    """The component called `name`, which is of this kind.
+
+    **Errors:** those of `get_component`; `ComponentError` where it is something else.
+    """
+    found = get_component(state, name)
+    if not isinstance(found, kind):
+        raise ComponentError(
+            f"this is about {kind.__name__}; {'the state' if name is None else repr(name)} is {describe(found)}"
+        )
+    return found
 
 
 def put_component(state: State, name: str | None, component: State) -> State:

@@ -29,6 +29,8 @@ from .monte_carlo._gillespie import (
     AbstractJumpProcess as AbstractJumpProcess,
     Gillespie as Gillespie,
 )
+from .monte_carlo._hard_spheres import HardSphereMonteCarlo as HardSphereMonteCarlo
+from .monte_carlo._hybrid_monte_carlo import HybridMonteCarlo as HybridMonteCarlo
 from .monte_carlo._spin_updates import (
     AbstractSpinUpdate as AbstractSpinUpdate,
     SpinHeatBath as SpinHeatBath,

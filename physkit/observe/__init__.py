@@ -19,6 +19,7 @@ from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .guards._quantum_guards import NormDrift as NormDrift, PositiveDensity as PositiveDensity
+from .quantities._acceptance import Acceptance as Acceptance
 from .quantities._electromagnetic_quantities import (
     ElectromagneticEnergy as ElectromagneticEnergy,
     require_maxwell as require_maxwell,
@@ -102,6 +103,10 @@ from .statistics._correlation import (
 )
 from .statistics._first_passage import FirstPassage as FirstPassage
 from .statistics._flux_spectrum import FluxSpectrum as FluxSpectrum
+from .statistics._hard_sphere_pressure import (
+    HardSpherePressure as HardSpherePressure,
+    hard_sphere_pressure as hard_sphere_pressure,
+)
 from .statistics._jackknife import Jackknife as Jackknife, jackknife as jackknife
 from .statistics._radial_distribution import RadialDistribution as RadialDistribution
 from .statistics._spin_averages import (

@@ -1,4 +1,5 @@
 """Networks of reactions: by mass action, well stirred and in space; copy numbers of molecules."""
 
-from ._populations import Populations as Populations, require_populations as require_populations
+from ._one_step import one_step_distribution as one_step_distribution
+from ._populations import Populations as Populations
 from ._reaction_network import RateEquations as RateEquations, ReactionNetwork as ReactionNetwork

@@ -13,11 +13,9 @@ from physkit.core import (
     ComponentError,
     DeclarationError,
     Rate,
-    State,
     concrete_value,
     data as evolving,
     describe,
-    get_component,
     param,
     replace_fields,
 )
@@ -59,17 +57,3 @@ class Populations(AbstractComponent):
             "copy numbers jump and have no rate: Gillespie(network) and TauLeaping(network) move them; "
             "RK4(RateEquations(network)) moves concentrations, [species]"
         )
-
-
-def require_populations(state: State, component: str | None) -> Populations:
-    """The populations called `component`.
-
-    **Errors:** `ComponentError` where it is something else.
-    """
-    found = get_component(state, component)
-    if not isinstance(found, Populations):
-        raise ComponentError(
-            f"this is about Populations; {'the state' if component is None else repr(component)} is "
-            f"{describe(found)}"
-        )
-    return found

@@ -10,4 +10,4 @@ from ._spin_models import (
     IsingModel as IsingModel,
     PottsModel as PottsModel,
 )
-from ._spins import UNDEFINED as UNDEFINED, Spins as Spins, require_spins as require_spins
+from ._spins import UNDEFINED as UNDEFINED, Spins as Spins

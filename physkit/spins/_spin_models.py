@@ -19,11 +19,12 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     param,
+    require_component,
     static,
 )
 
 from ._neighbors import has_neighbors, neighbor_values
-from ._spins import Spins, require_spins
+from ._spins import Spins
 
 
 class AbstractSpinModel(AbstractTerm):
@@ -69,7 +70,7 @@ class AbstractSpinModel(AbstractTerm):
 
         **Errors:** `ComponentError` where the component is something else.
         """
-        return require_spins(state, self.component)
+        return require_component(state, self.component, Spins)
 
     def check_state(self, state: State) -> None:
         """**Errors:** `ComponentError` for spins of other values than the model's."""

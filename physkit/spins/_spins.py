@@ -13,11 +13,9 @@ from physkit.core import (
     Fault,
     Rate,
     ShapeError,
-    State,
     concrete_value,
     data as evolving,
     describe,
-    get_component,
     replace_fields,
     replicate,
 )
@@ -94,17 +92,3 @@ class Spins(AbstractComponent):
     @property
     def _no_walls(self) -> tuple[bool, ...]:
         return (False,) * self.grid.dimension
-
-
-def require_spins(state: State, component: str | None) -> Spins:
-    """The spins called `component`.
-
-    **Errors:** `ComponentError` where it is something else.
-    """
-    spins = get_component(state, component)
-    if not isinstance(spins, Spins):
-        raise ComponentError(
-            f"this is about Spins; {'the state' if component is None else repr(component)} is "
-            f"{describe(spins)}"
-        )
-    return spins

@@ -180,10 +180,13 @@ from .quantum._hydrogen_molecule import (
     Hydrogen as Hydrogen,
     hydrogen_molecule as hydrogen_molecule,
 )
+from .quantum._ising_quench import ising_quench as ising_quench
 from .quantum._transmon_gate import TransmonGate as TransmonGate, transmon_gate as transmon_gate
 from .reaction._brusselator import brusselator as brusselator
 from .reaction._fisher_front import fisher_front as fisher_front
 from .reaction._gray_scott import gray_scott as gray_scott
+from .reaction._oregonator import oregonator as oregonator
+from .reaction._schloegl import schloegl as schloegl
 from .spin._spin_lattices import (
     ISING_TEMPERATURE as ISING_TEMPERATURE,
     OnsagerSolution as OnsagerSolution,

@@ -93,6 +93,7 @@ SYSTEMS = {
     "thacker_bowl": lambda: with_noise(systems.thacker_bowl(8), 10),
     "coherent_state": lambda: systems.coherent_state(cells=32),
     "tunneling": lambda: systems.tunneling(cells=256),
+    "ising_quench": lambda: systems.ising_quench(4),
 }
 
 

@@ -10,7 +10,12 @@ from scipy.stats import chi2, poisson
 import physkit as pk
 from physkit.core import ComponentError, DeclarationError, ParameterError, ShapeError, StepSizeError
 from physkit.integrators import RK4, Gillespie, TauLeaping
-from physkit.reactions import Populations, RateEquations, ReactionNetwork
+from physkit.reactions import (
+    Populations,
+    RateEquations,
+    ReactionNetwork,
+    one_step_distribution,
+)
 
 BIRTH_AND_DEATH = ReactionNetwork(["0 -> X", "X -> 0"], rates=[10.0, 1.0])
 BRUSSELATOR = ReactionNetwork(
@@ -135,3 +140,38 @@ def test_mistakes_are_explained():
     few = pk.Simulation(Gillespie(BIRTH_AND_DEATH, max_events=3), dt=5.0)
     with pytest.raises(StepSizeError):
         pk.run(few, Populations([0]), 2, key=0, progress=False)
+
+
+# --- exact distributions and ready-made systems --------------------------------------------------------
+
+
+def test_the_recursion_is_poissons_and_the_null_vector_of_the_master_equation():
+    birth = ReactionNetwork(["0 -> X", "X -> 0"], rates=[3.0, 0.5])
+    p = one_step_distribution(birth, 2.0, largest=60)
+    n = np.arange(61)
+    np.testing.assert_allclose(p, poisson.pmf(n, 12.0), atol=1e-13)
+    sim, state = pk.systems.schloegl(6.0)
+    network = sim.integrator.network
+    p = one_step_distribution(network, 6.0, largest=80)
+    a = np.asarray(
+        jax.vmap(lambda k: network.propensities(k, state.volume))(jnp.arange(81)[:, None])
+    )
+    flow = np.zeros(81)
+    for r, (nu,) in enumerate(network.stoichiometry):
+        rate = a[:, r] * p
+        rate[-1] = 0 if nu > 0 else rate[-1]
+        flow -= rate
+        flow += np.roll(rate, nu)
+    np.testing.assert_allclose(flow, 0, atol=1e-12)
+    with pytest.raises(DeclarationError, match="changes by one"):
+        one_step_distribution(ReactionNetwork(["2 X -> 0", "0 -> X"], rates=[1.0, 1.0]), largest=5)
+    with pytest.raises(ParameterError, match="nothing is stationary"):
+        one_step_distribution(ReactionNetwork(["0 -> X"], rates=[1.0]), largest=5)
+
+
+def test_the_oregonator_rests_where_gillespie_says():
+    sim, state = pk.systems.oregonator(2.0)
+    np.testing.assert_array_equal(state.counts, [1000, 2000, 4000])
+    rest = jnp.array([500.0, 1000.0, 2000.0])
+    rate = sim.integrator.network.concentration_rates(rest)
+    np.testing.assert_allclose(rate, 0, atol=1e-9)

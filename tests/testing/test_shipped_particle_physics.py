@@ -43,7 +43,9 @@ from physkit.integrators import (
     ExactLinear,
     ExactWave,
     Gillespie,
+    HardSphereMonteCarlo,
     Heun,
+    HybridMonteCarlo,
     KahanLi,
     Krylov,
     Leapfrog,
@@ -76,6 +78,7 @@ from physkit.integrators import (
     Trotter,
     VelocityRescaling,
     VelocityVerlet,
+    Yee,
     Yoshida,
 )
 from physkit.particles import ParticleIncrement, Particles, RigidBodies
@@ -543,8 +546,9 @@ INTEGRATORS = {
 }
 
 
-# Choices between states, which have no derivative: examined in tests/integrators/test_sampling.py.
-SEARCHES = (BasinHopping, ReplicaExchange)
+# Choices between states, which have no derivative: examined in tests/integrators/test_sampling.py and
+# test_monte_carlo_of_particles.py.
+SEARCHES = (BasinHopping, HardSphereMonteCarlo, HybridMonteCarlo, ReplicaExchange)
 # Qubits: examined in tests/quantum.
 OF_QUBITS = (Krylov, Magnus, QuantumJumps, RepeatedCircuit, Trotter)
 # Examined on arrays, in tests/integrators/test_stochastic.py.
@@ -566,6 +570,7 @@ WITH_FIELDS = (
     ExactWave,
     PotentialPropagator,
     SplitStep,
+    Yee,
 )
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.

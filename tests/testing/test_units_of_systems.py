@@ -341,6 +341,11 @@ CASES = {
     # Spins
     "ising_model": Case({"cells": (8, 8)}, None, (*MECHANICS, "temperature"), "J = 1, sites of 1"),
     "potts_model": Case({"cells": (8, 8)}, None, (*MECHANICS, "temperature"), "J = 1, sites of 1"),
+    # Qubits
+    "ising_quench": Case({"spins": 4}, one, (*MECHANICS, "temperature"), "ħ = 1, couplings of 1"),
+    # Molecules
+    "oregonator": Case({}, None, (*MECHANICS, "temperature"), "rates are Gillespie's numbers"),
+    "schloegl": Case({}, None, (*MECHANICS, "temperature"), "x and time are pure numbers"),
     # Ordinary differential equations
     "hare_and_lynx": Case({}, amount, steps=20),
     "lorenz": Case(

@@ -4,12 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Plan, State, param, put_component, safe_divide, safe_sqrt
+from physkit.core import Clock, Plan, State, param, put_component, safe_sqrt
 from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
 from ..particle._heat_bath import require_nonnegative
-from ._bath import AbstractBath, BathAux, as_integrator
+from ._bath import AbstractBath, BathAux, as_integrator, thermal_velocity
 from ._targets import Target, as_target, temperature_at
 
 
@@ -73,10 +73,8 @@ class Andersen(AbstractBath):
                 # Particles of a cluster share their motion: they collide together.
                 uniform = p.constraints.shared_by_cluster(p, uniform)
             collides = uniform < probability
-            u = p.generalized_velocity
-            noise = tagged.random_normal(p.id, u.shape[1:], u.dtype)
-            fresh = safe_divide(deviation * noise, jnp.sqrt(p.generalized_mass))
-            after = p.shift_velocity(jnp.where(collides[:, None], fresh - u, 0))
+            change = thermal_velocity(tagged, p, deviation) - p.generalized_velocity
+            after = p.shift_velocity(jnp.where(collides[:, None], change, 0))
             reservoir = reservoir + kinetic_energy(p) - kinetic_energy(after)
             state = put_component(state, name, after)
         return state, (inner, reservoir)

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
-    Aux,
     Clock,
     DeclarationError,
     Plan,
@@ -62,13 +61,6 @@ class AbstractBarostat(AbstractBath):
         return jax.lax.cond(is_due(clock, self.interval), move, lambda after: after, after)
 
     # --- for subclasses --------------------------------------------------------------------------
-
-    def current_terms(self, state: State, inner: Aux) -> TermsWithCaches:
-        """The terms with caches that are up to date for `state`, which the step has just left."""
-        terms = self.integrator.terms(inner)
-        if not self.integrator.keeps_caches_current:
-            return terms
-        return tuple((t, None if c is None else t.mark_current(c, state)) for t, c in terms)
 
     def temperature_at(self, clock: Clock) -> Float[Array, ""]:
         """k_B T of the thermostat inside."""

@@ -4,7 +4,16 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Aux, Clock, ComponentError, DeclarationError, Plan, State, get_component
+from physkit.core import (
+    Aux,
+    Clock,
+    ComponentError,
+    DeclarationError,
+    Plan,
+    State,
+    get_component,
+    safe_divide,
+)
 from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce, Forces
 
@@ -30,6 +39,16 @@ def as_integrator(value: object) -> AbstractIntegrator:
     raise DeclarationError(
         f"a bath acts on what an integrator moves; got {type(value).__name__}{hint}"
     )
+
+
+def thermal_velocity(
+    clock: Clock, particles: AbstractBodies, deviation: Float[Array, ""]
+) -> Float[Array, "n k"]:
+    """Velocities drawn from Maxwell's distribution, `[n k]`; `deviation` is √(k_B T)."""
+    u = particles.generalized_velocity
+    noise = clock.random_normal(particles.id, u.shape[1:], u.dtype)
+    # A rigid line does not turn about itself: there its mass is 0.
+    return safe_divide(deviation * noise, jnp.sqrt(particles.generalized_mass))
 
 
 class AbstractBath(AbstractIntegrator):
@@ -108,3 +127,10 @@ class AbstractBath(AbstractIntegrator):
         while isinstance(inner, AbstractBath):
             depth, inner = depth + 1, inner.integrator
         return clock.substep(0.0, 1.0, _FIRST_TAG + depth).at_fraction(1.0)
+
+    def current_terms(self, state: State, inner: Aux) -> TermsWithCaches:
+        """The terms with caches that are up to date for `state`, which the step has just left."""
+        terms = self.integrator.terms(inner)
+        if not self.integrator.keeps_caches_current:
+            return terms
+        return tuple((t, None if c is None else t.mark_current(c, state)) for t, c in terms)

@@ -18,6 +18,7 @@ from physkit.core import (
     static,
 )
 
+from .._accept_reject import choose, energy_of, is_accepted
 from .._integrator import AbstractIntegrator
 from ._barostat import AbstractBarostat, all_particles, num_bodies, stretch_all
 from ._bath import BathAux, as_integrator
@@ -93,9 +94,7 @@ class MonteCarloBarostat(AbstractBarostat):
         matrix = jnp.exp(change / d) * unimodular(deviatoric_strain(strain, self.shape))
 
         def energy(state: State, inner: Aux) -> Float[Array, ""]:
-            terms = self.current_terms(state, inner)
-            energies = [term.energy(end, state, cache) for term, cache in terms]
-            return sum(energies[1:], energies[0])
+            return energy_of(self.current_terms(state, inner), end, state)
 
         trial = stretch_all(state, matrix, None)
         # What is carried stays that of the trial, if refused, too: an overflow of lists must not get lost.
@@ -104,12 +103,12 @@ class MonteCarloBarostat(AbstractBarostat):
         volume = parts[0].space.volume
         bodies = num_bodies(state) + 1
         work = gain + target * volume * jnp.expm1(change) - bodies * temperature * change
-        # Not a number, where lists have overflowed, is accepted: the chunk is replayed with longer ones.
-        refused = work > -temperature * jnp.log(jax.random.uniform(for_choice, (), dtype))
-        after = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, trial)
+        accepted = is_accepted(jax.random.uniform(for_choice, (), dtype), work / temperature)
+        # Not a number, where lists have overflowed, is kept: the chunk is replayed with longer ones.
+        accepted = accepted | jnp.isnan(work)
 
         def refresh(carried: Aux) -> Aux:
             return self.integrator.refresh(plan, end, state, carried)
 
-        inner = jax.lax.cond(refused, refresh, lambda carried: carried, tried)
-        return after, (inner, reservoir - jnp.where(refused, 0, gain))
+        inner = jax.lax.cond(accepted, lambda carried: carried, refresh, tried)
+        return choose(accepted, trial, state), (inner, reservoir - jnp.where(accepted, gain, 0))

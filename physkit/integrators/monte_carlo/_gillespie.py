@@ -20,9 +20,10 @@ from physkit.core import (
     data,
     describe,
     put_component,
+    require_component,
     static,
 )
-from physkit.reactions import Populations, ReactionNetwork, require_populations
+from physkit.reactions import Populations, ReactionNetwork
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 
@@ -108,7 +109,7 @@ class AbstractJumpProcess(AbstractIntegrator):
         return ()
 
     def _populations(self, state: State) -> Populations:
-        return require_populations(state, self.network.component)
+        return require_component(state, self.network.component, Populations)
 
 
 class Gillespie(AbstractJumpProcess):

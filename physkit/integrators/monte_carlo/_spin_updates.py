@@ -12,6 +12,7 @@ from physkit.core import Clock, DeclarationError, ShapeError, State, describe, p
 from physkit.geometry import AXES, Grid
 from physkit.spins import UNDEFINED, AbstractSpinModel, Spins, site_index
 
+from .._accept_reject import is_accepted
 from .._integrator import AbstractOneStep, StepSize, TermsWithCaches
 from ..baths._targets import Target, as_target, positive, require_positive, target_at
 
@@ -136,7 +137,7 @@ class SpinMetropolis(AbstractSpinUpdate):
             before, after = (
                 jnp.take_along_axis(energies, index[None], axis=0)[0] for index in (now, then)
             )
-            accepted = choice < jnp.exp((before - after) / temperature)
+            accepted = is_accepted(choice, (after - before) / temperature)
             return jnp.where(accepted, values[then], spins.data)
 
         return _sweep(spins, draw)

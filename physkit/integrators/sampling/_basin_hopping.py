@@ -26,6 +26,7 @@ from physkit.core import (
 from physkit.particles import descend
 from physkit.particles.forces import Forces
 
+from .._accept_reject import choose, energy_of, is_accepted
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 
 
@@ -140,12 +141,9 @@ class BasinHopping(AbstractIntegrator):
         trial, caches, is_minimum = self._minimize(trial, aux.caches)
         energy = self._energy(clock, trial, caches)
         draw = jax.random.uniform(for_choice, (), energy.dtype)
-        accepted = is_minimum & (energy - aux.energy < -self.temperature * jnp.log(draw))
+        # At temperature 0 what costs nothing is a cost of 0/0, and refused.
+        accepted = is_minimum & is_accepted(draw, (energy - aux.energy) / self.temperature)
         is_lowest = accepted & (energy < aux.lowest_energy)
-
-        def choose(condition: Array, new: State, old: State) -> State:
-            return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
-
         aux = BasinHoppingAux(
             caches,
             jnp.where(accepted, energy, aux.energy),
@@ -161,6 +159,4 @@ class BasinHopping(AbstractIntegrator):
         return state, caches, force <= self.allowed_force
 
     def _energy(self, clock: Clock, state: State, caches: Cache) -> Float[Array, ""]:
-        pairs = zip(self.force.terms, caches, strict=True)
-        energies = [term.energy(clock, state, cache) for term, cache in pairs]
-        return sum(energies[1:], energies[0])
+        return energy_of(tuple(zip(self.force.terms, caches, strict=True)), clock, state)

@@ -25,6 +25,7 @@ from physkit.core import (
 )
 from physkit.particles import AbstractBodies
 
+from .._accept_reject import choose, energy_of, is_accepted
 from .._integrator import AbstractIntegrator, AdvancedParts, Drifts, StepSize
 from ..baths._barostat import is_due, particle_names
 from ..baths._targets import temperature_at, thermostat_temperature
@@ -225,8 +226,8 @@ class ReplicaExchange(AbstractIntegrator):
         first = jnp.minimum(number, partner)
         draw = jax.random.uniform(own.key, (self._count,), temperature.dtype)[first]
         # A gain that is not a number, where lists have overflowed, is refused: the chunk is replayed.
-        accepted = (partner != number) & (jnp.log(draw) < loss + loss[partner])
-        states = jax.tree.map(lambda a, b: _choose(accepted, a, b), trial, states)
+        accepted = (partner != number) & is_accepted(draw, -loss - loss[partner])
+        states = choose(accepted, trial, states)
         # From the lists of the trial, refused or not: an overflow of them must not get lost.
         inner = self._refresh_all(plan, end, states, tried)
         pairs = (partner == number + 1)[:-1]
@@ -249,8 +250,7 @@ class ReplicaExchange(AbstractIntegrator):
         def energy(
             integrator: AbstractIntegrator, clock: Clock, state: State, inner: Aux
         ) -> Float[Array, ""]:
-            energies = [term.energy(clock, state, c) for term, c in integrator.terms(inner)]
-            return sum(energies[1:], energies[0])
+            return energy_of(integrator.terms(inner), clock, state)
 
         return self.map_places(energy, clock, states, inner)
 
@@ -277,10 +277,6 @@ def _is_term(x: PyTree) -> bool:
 
 def _take(states: PyTree, rows: Int[Array, " m"]) -> PyTree:
     return jax.tree.map(lambda x: x[rows], states)
-
-
-def _choose(accepted: Array, a: Array, b: Array) -> Array:
-    return jnp.where(accepted.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
 
 
 def _scale_velocities(state: State, factor: Float[Array, ""]) -> State:

@@ -80,6 +80,10 @@ class Subcycle(AbstractIntegrator):
 
         return jax.lax.scan(reverse_substep, (state, aux), jnp.arange(self.count), reverse=True)[0]
 
+    @property
+    def keeps_caches_current(self) -> bool:
+        return self.integrator.keeps_caches_current
+
     def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
         return self.integrator.bath_energy(clock, state, aux)
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ObserverError, StorageKind, static
-from physkit.spins import AbstractSpinModel, require_spins
+from physkit.core import ObserverError, StorageKind, require_component, static
+from physkit.spins import AbstractSpinModel, Spins
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -47,7 +47,7 @@ class Magnetization(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         model, spins = (
             _model(snapshot, self.component),
-            require_spins(snapshot.state, self.component),
+            require_component(snapshot.state, self.component, Spins),
         )
         counts = [spins.grid.sum((spins.data == value).astype(jnp.int32)) for value in model.values]
         shares = jnp.stack(counts).astype(model.coupling.dtype) / spins.num_sites
@@ -68,7 +68,7 @@ class SpinValues(AbstractQuantity):
     storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
 
     def __call__(self, snapshot: Snapshot) -> Int[Array, "*sites"]:
-        return require_spins(snapshot.state, self.component).data
+        return require_component(snapshot.state, self.component, Spins).data
 
 
 def _model(snapshot: Snapshot, component: str | None) -> AbstractSpinModel:

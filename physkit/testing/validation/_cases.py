@@ -31,7 +31,7 @@ from .particles import (
     _thermostats,
 )
 from .quantum import _qubits
-from .stochastic import _spins
+from .stochastic import _hard_disks, _reactions, _spins
 
 _GROUPS = (
     _liquids,
@@ -63,6 +63,8 @@ _GROUPS = (
     _fits,
     _inverse_problems,
     _spins,
+    _hard_disks,
+    _reactions,
     _stochastic,
     _posteriors,
 )

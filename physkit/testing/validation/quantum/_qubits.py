@@ -11,7 +11,7 @@ from physkit.fit import BFGS, fit
 from physkit.integrators import RK4, Krylov, Magnus
 from physkit.observe import Every, Expectation, Probabilities
 from physkit.simulate import Simulation, simulate
-from physkit.systems import hydrogen_molecule, transmon_gate
+from physkit.systems import hydrogen_molecule, ising_quench, transmon_gate
 
 from .._case import Case, Published
 
@@ -132,6 +132,23 @@ def shaped_pulse() -> dict[str, Any]:
     return {"fidelity": gate.fidelity(found.model)}
 
 
+def quench_of_a_chain() -> dict[str, Any]:
+    """Eight spins in a field across, until t = 5: magnetization and energy against exact diagonalization."""
+    simulation, start = ising_quench(8)
+    frames = simulate(simulation, start, 50).frames
+    evolution = simulation.integrator.evolution
+    energies, vectors = np.linalg.eigh(np.asarray(evolution.hamiltonian.matrix(start.dims)))
+    t = 0.1 * np.arange(51)
+    weights = vectors.conj().T @ np.asarray(start.amplitudes).reshape(-1)
+    paths = vectors @ (np.exp(-1j * energies[:, None] * t) * weights[:, None])
+    up = 1 - 2 * ((np.arange(256)[:, None] >> np.arange(8)) & 1).mean(axis=1)
+    exact = up @ np.abs(paths) ** 2
+    return {
+        "magnetization": np.max(np.abs(np.asarray(frames["magnetization"]) - exact)),
+        "energy": np.ptp(np.asarray(frames["energy"])),
+    }
+
+
 CASES = (
     Case(
         "rabi",
@@ -166,6 +183,12 @@ CASES = (
         ghz_under_noise,
         (Published("fidelity", 1.0, 1e-12),),
         "closed form",
+    ),
+    Case(
+        "ising-quench",
+        quench_of_a_chain,
+        (Published("magnetization", 0.0, 1e-6), Published("energy", 0.0, 1e-6)),
+        "exact diagonalization",
     ),
     Case(
         "hydrogen-molecule",
