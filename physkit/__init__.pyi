@@ -21,6 +21,7 @@ from . import storage as storage
 from . import systems as systems
 from . import testing as testing
 from ._stubs import (
+    acoustics as acoustics,
     adjoints as adjoints,
     boundaries as boundaries,
     bounds as bounds,

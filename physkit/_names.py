@@ -55,6 +55,20 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
 
 # Family → what it is, and its names by layer.
 FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "acoustics": (
+        "Sound and elastic waves: fluids and solids, sources, sensors, absorbing layers.",
+        {
+            "fields.equations": (
+                "AbstractAcousticSource", "AbstractElasticSource", "AbstractStaggeredWave", "ContinuousWave",
+                "ConvolutionalPML", "ElasticWaves", "ExtendedSource", "KSpaceAcoustics", "MomentSource",
+                "PointForce", "PointSource", "PowerLawAbsorption", "WavePulse",
+            ),
+            "fields": ("AcousticField", "ElasticField"),
+            "geometry": ("FreeSurface",),
+            "integrators": ("StaggeredLeapfrog",),
+            "observe": ("Sensors", "WaveEnergy"),
+        },
+    ),
     "adjoints": (
         "How a derivative goes back through the steps: what is stored, what is computed again.",
         {
@@ -68,7 +82,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "What a field does at a side of its grid.",
         {
             "geometry": (
-                "AbstractBoundary", "Dirichlet", "Inflow", "Mirror", "Neumann", "NoSlip",
+                "AbstractBoundary", "Dirichlet", "FreeSurface", "Inflow", "Mirror", "Neumann", "NoSlip",
                 "Outflow", "PerfectConductor", "PerfectMagneticConductor", "Periodic", "Robin",
             ),
             "fields": ("GasInflow",),
@@ -87,7 +101,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "random_orientations",
             ),
             "fields": (
-                "AbstractFieldGroup", "CGridShallowWaterState", "ElectromagneticField", "Field",
+                "AbstractFieldGroup", "AcousticField", "CGridShallowWaterState", "ElasticField",
+                "ElectromagneticField", "Field",
                 "FieldIncrement", "FlowState", "Gas", "MagnetizedGas",
                 "ShallowWaterState", "Spectrum",
             ),
@@ -289,10 +304,10 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "ModeAmplitude", "Momentum",
                 "NusseltNumber", "Orientations", "ParticleEnergies", "ParticleForces", "Positions",
                 "PotentialEnergy",
-                "Pressure", "Probabilities", "Purity", "RootMeanSquare", "SolidForce", "SpinEnergy",
+                "Pressure", "Probabilities", "Purity", "RootMeanSquare", "Sensors", "SolidForce", "SpinEnergy",
                 "SpinValues", "StressTensor", "Temperature",
                 "TotalEnergy",
-                "Velocities",
+                "Velocities", "WaveEnergy",
             ),
         },
     ),

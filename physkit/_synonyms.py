@@ -26,6 +26,8 @@ _STRATONOVICH = "pk.integrators.StochasticHeun(drift, diffusion=…)"
 _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
 _FDTD = "pk.electromagnetism.Yee(pk.electromagnetism.Maxwell(media, sources, layer))"
+_SOUND = "pk.acoustics.StaggeredLeapfrog(pk.acoustics.KSpaceAcoustics(speed, density))"
+_SENSORS = "pk.acoustics.Sensors(positions, part), in pk.Every(1, …)"
 _DIELECTRIC = "pk.electromagnetism.Dielectric(permittivity, shape=…)"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
@@ -267,6 +269,16 @@ SYNONYMS: dict[str, str] = {
     "LaxFriedrichs": "pk.riemann.Rusanov", "LLF": "pk.riemann.Rusanov", "HLLE": "pk.riemann.HLL",
     "PLM": "pk.reconstructions.MUSCL", "PPM": "pk.reconstructions.WENO5 or AWENO5",
     "Jeans": "pk.equations.SelfGravity", "MHDState": "pk.components.MagnetizedGas",
+    # sound and elastic waves
+    "kWave": _SOUND, "kspaceFirstOrder": _SOUND, "kspaceFirstOrder2D": _SOUND, "kspaceFirstOrder3D": _SOUND,
+    "kWaveMedium": "pk.acoustics.KSpaceAcoustics(speed, density, absorption=…)",
+    "kWaveSensor": _SENSORS, "Hydrophone": _SENSORS, "Geophone": _SENSORS, "Receiver": _SENSORS,
+    "kWaveSource": "pk.acoustics.PointSource(position, waveform)",
+    "TimeHarmonicSource": "pk.acoustics.PointSource(position, pk.acoustics.ContinuousWave(frequency))",
+    "alpha_coeff": "pk.acoustics.PowerLawAbsorption.from_decibels(coefficient, exponent)",
+    "RickerSource": "pk.acoustics.WavePulse(frequency, width, center)",
+    "SeismicModel": "pk.acoustics.ElasticWaves.from_speeds(p_speed, s_speed, density)",
+    "Elastodynamics": "pk.acoustics.ElasticWaves(lame_lambda, lame_mu, density)",
     # light
     "FDTD": _FDTD, "MaxwellEquations": _FDTD, "Maxwells": _FDTD,
     "PML": "pk.electromagnetism.ConvolutionalPML(cells)",

@@ -66,12 +66,13 @@ PLUMBING = {
     "fields.operators": {"half_cell_neighbors"},
     "fields": {
         "LayerMemory",
+        "band_limited", "hat", "interpolate_at_points",
         "as_rates", "component_fields", "derivative_symbol", "finite_volume_rate",
         "reconstruct_faces", "require_one_grid", "require_same_location", "square_wavenumber",
     },
     "fields.equations": {
-        "MaxwellPlan",
-        "per_component", "require_complex", "symbol_of_laplacian",
+        "AcousticPlan", "ElasticPlan", "MaxwellPlan",
+        "per_component", "require_complex", "require_inside", "symbol_of_laplacian",
     },
     "fields.finite_volume": {
         "RiemannFan", "Variables",

@@ -58,6 +58,8 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     ),
     "plasma_oscillation": lambda: systems.plasma_oscillation(0.1),
     "plasma_wave": lambda: systems.plasma_wave(count=100_000, cells=256),
+    "acoustic_monopole": lambda: systems.acoustic_monopole(cells=128),
+    "elastic_half_space": lambda: systems.elastic_half_space(cells=2048),
     "electromagnetic_cavity": lambda: systems.electromagnetic_cavity(cells=(128, 128, 128)),
     "dielectric_slab": lambda: systems.dielectric_slab(cells=1024),
     "plucked_string": lambda: systems.plucked_string(cells=4096),

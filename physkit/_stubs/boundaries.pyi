@@ -3,6 +3,7 @@
 from physkit.geometry import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
+    FreeSurface as FreeSurface,
     Inflow as Inflow,
     Mirror as Mirror,
     Neumann as Neumann,

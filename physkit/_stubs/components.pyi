@@ -13,7 +13,9 @@ from physkit.particles import (
 )
 from physkit.fields import (
     AbstractFieldGroup as AbstractFieldGroup,
+    AcousticField as AcousticField,
     CGridShallowWaterState as CGridShallowWaterState,
+    ElasticField as ElasticField,
     ElectromagneticField as ElectromagneticField,
     Field as Field,
     FieldIncrement as FieldIncrement,

@@ -38,6 +38,7 @@ from physkit.observe import (
     Probabilities as Probabilities,
     Purity as Purity,
     RootMeanSquare as RootMeanSquare,
+    Sensors as Sensors,
     SolidForce as SolidForce,
     SpinEnergy as SpinEnergy,
     SpinValues as SpinValues,
@@ -45,4 +46,5 @@ from physkit.observe import (
     Temperature as Temperature,
     TotalEnergy as TotalEnergy,
     Velocities as Velocities,
+    WaveEnergy as WaveEnergy,
 )

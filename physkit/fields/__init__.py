@@ -9,6 +9,11 @@ from ._collocation import require_same_location as require_same_location
 from ._equation import AbstractEquation as AbstractEquation
 from ._field import Field as Field
 from ._field_increment import FieldIncrement as FieldIncrement
+from ._point_spread import (
+    band_limited as band_limited,
+    hat as hat,
+    interpolate_at_points as interpolate_at_points,
+)
 from ._power_spectrum import PowerSpectrum as PowerSpectrum, power_spectrum as power_spectrum
 from ._spectrum import (
     Spectrum as Spectrum,
@@ -23,11 +28,10 @@ from .finite_volume import (
     finite_volume_rate as finite_volume_rate,
     reconstruct_faces as reconstruct_faces,
 )
+from .states._acoustic_field import AcousticField as AcousticField
 from .states._c_grid_shallow_water_state import CGridShallowWaterState as CGridShallowWaterState
-from .states._electromagnetic_field import (
-    ElectromagneticField as ElectromagneticField,
-    LayerMemory as LayerMemory,
-)
+from .states._elastic_field import ElasticField as ElasticField
+from .states._electromagnetic_field import ElectromagneticField as ElectromagneticField
 from .states._field_group import (
     AbstractFieldGroup as AbstractFieldGroup,
     require_one_grid as require_one_grid,
@@ -35,5 +39,6 @@ from .states._field_group import (
 from .states._flow_state import FlowState as FlowState
 from .states._gas import Gas as Gas
 from .states._gas_inflow import GasInflow as GasInflow
+from .states._layer_memory import LayerMemory as LayerMemory
 from .states._magnetized_gas import MagnetizedGas as MagnetizedGas
 from .states._shallow_water_state import ShallowWaterState as ShallowWaterState

@@ -15,6 +15,7 @@ from .boundaries._conductors import (
     PerfectConductor as PerfectConductor,
     PerfectMagneticConductor as PerfectMagneticConductor,
 )
+from .boundaries._free_surface import FreeSurface as FreeSurface
 from .boundaries._parse_boundaries import (
     Boundaries as Boundaries,
     parse_boundaries as parse_boundaries,

@@ -91,6 +91,7 @@ from .quantities._trajectories import (
     Positions as Positions,
     Velocities as Velocities,
 )
+from .quantities._wave_quantities import Sensors as Sensors, WaveEnergy as WaveEnergy
 from .statistics._averages import Average as Average, BlockAverage as BlockAverage
 from .statistics._block_average import (
     BlockAverageResult as BlockAverageResult,

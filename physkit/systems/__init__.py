@@ -2,6 +2,14 @@
 
 from physkit.core import explain_missing_name as _explain_missing_name
 
+from .acoustics._acoustic_monopole import (
+    acoustic_monopole as acoustic_monopole,
+    monopole_pressure as monopole_pressure,
+)
+from .acoustics._elastic_half_space import (
+    elastic_half_space as elastic_half_space,
+    rayleigh_speed as rayleigh_speed,
+)
 from .dynamics._lorenz import lorenz as lorenz
 from .dynamics._lotka_volterra import (
     PELTS_RATES as PELTS_RATES,

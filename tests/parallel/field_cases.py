@@ -192,6 +192,7 @@ PLANE: dict[str, Case] = {
     "kolmogorov_flow": lambda: _short(systems.kolmogorov_flow(resolution=16, every=2), 4),
     "learned_flow": learned_flow,
     "gravity_waves": gravity_waves,
+    "elastic_half_space": lambda: _short(systems.elastic_half_space(cells=80), 8),
 }
 SPACE: dict[str, Case] = {
     "taylor_green_3d": lambda: _short(systems.taylor_green_3d(100.0, resolution=16, every=2), 4),
@@ -199,6 +200,7 @@ SPACE: dict[str, Case] = {
         _short(systems.sedov(cells=8, dimension=3, steps=20), 2)
     ),
     "magnetized gas in space": lambda: magnetized((True, True, False), (8, 8, 8)),
+    "acoustic_monopole": lambda: _short(systems.acoustic_monopole(cells=16), 8),
     "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
 }
 SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {

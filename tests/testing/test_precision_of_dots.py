@@ -92,6 +92,7 @@ PROGRAMS = {
     ),
 }
 SYSTEMS = {
+    "acoustic_monopole": {"cells": 8},
     "brusselator": {"cells": (8, 8)},
     "burgers_wave": {"cells": 16},
     "coherent_state": {"cells": 16},
@@ -100,6 +101,7 @@ SYSTEMS = {
     "decaying_turbulence": {"resolution": 16, "peak": 3.0},
     "dielectric_slab": {"cells": 12},
     "double_well": {},
+    "elastic_half_space": {"cells": 40},
     "electromagnetic_cavity": {"cells": (6, 5, 4)},
     "figure_eight": {},
     "fisher_front": {"cells": 32},

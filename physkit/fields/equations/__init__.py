@@ -17,10 +17,28 @@ from ._nonlinear_diffusion import (
     PowerLaw as PowerLaw,
 )
 from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
+from ._staggered_wave import AbstractStaggeredWave as AbstractStaggeredWave
 from ._variable_diffusion import VariableDiffusion as VariableDiffusion
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
 from .absorbing._convolutional_pml import ConvolutionalPML as ConvolutionalPML
 from .absorbing._sponge import Sponge as Sponge
+from .acoustic._acoustic_sources import (
+    AbstractAcousticSource as AbstractAcousticSource,
+    ExtendedSource as ExtendedSource,
+    PointSource as PointSource,
+    require_inside as require_inside,
+)
+from .acoustic._k_space_acoustics import (
+    AcousticPlan as AcousticPlan,
+    KSpaceAcoustics as KSpaceAcoustics,
+)
+from .acoustic._power_law_absorption import PowerLawAbsorption as PowerLawAbsorption
+from .elastic._elastic_sources import (
+    AbstractElasticSource as AbstractElasticSource,
+    MomentSource as MomentSource,
+    PointForce as PointForce,
+)
+from .elastic._elastic_waves import ElasticPlan as ElasticPlan, ElasticWaves as ElasticWaves
 from .electromagnetism._maxwell import Maxwell as Maxwell, MaxwellPlan as MaxwellPlan
 from .electromagnetism._media import (
     AbstractDispersiveMedium as AbstractDispersiveMedium,

@@ -1,13 +1,11 @@
 """An electromagnetic field on Yee's grid, with the polarization of the media in it."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
 
-from physkit.core import AbstractComponent, ParameterError, Rate, ShapeError, replace_fields, static
+from physkit.core import ParameterError, ShapeError
 from physkit.geometry import (
     AXES,
     AbstractBoundary,
@@ -18,12 +16,11 @@ from physkit.geometry import (
     PerfectConductor,
     PerfectMagneticConductor,
     parse_boundaries,
-    shard_array,
-    unshard_array,
 )
 
 from .._field import BoundaryLike, Field
 from ._field_group import AbstractFieldGroup, iterate_boundaries
+from ._layer_memory import LayerMemory
 from ._point_values import PointValues, values_at_points
 
 COMPONENTS = ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz")
@@ -35,45 +32,6 @@ MODES: dict[tuple[int, str | None], tuple[str, ...]] = {
     (2, "TE"): ("Ex", "Ey", "Hz"),
     (3, None): COMPONENTS,
 }
-
-
-class LayerMemory(AbstractComponent):
-    """What an absorbing layer remembers of one derivative: ψ at the points near one side.
-
-    - `values`: `[*points]`, the layer's points along `axis`, all points along the others.
-    - `axis`, `side`: of the layer; side 0 is the low one.
-    - `shared`: per axis, whether points sit on walls, so that neighboring devices share a layer of them.
-    """
-
-    values: Array
-    axis: int = static()
-    side: int = static()
-    shared: tuple[bool, ...] = static()
-    is_of_device: ClassVar[bool] = True
-
-    def shift(self, delta: Rate) -> "LayerMemory":
-        return self.with_values(self.values + delta)
-
-    def with_values(self, values: Array) -> "LayerMemory":
-        """Other values at the same points."""
-        return replace_fields(self, {"values": values})
-
-    def shard(self, devices: tuple[int, ...]) -> "LayerMemory":
-        # Every device has a layer of its own; only those at the side of the domain use it.
-        copies = self._devices_across(devices)
-        x = jnp.concatenate([self.values] * copies, axis=self.axis)
-        return self.with_values(shard_array(x, devices, self._shared_along()))
-
-    def unshard(self, devices: tuple[int, ...]) -> "LayerMemory":
-        x = unshard_array(self.values, devices, self._shared_along())
-        blocks = jnp.split(x, self._devices_across(devices), axis=self.axis)
-        return self.with_values(blocks[-1 if self.side else 0])
-
-    def _devices_across(self, devices: tuple[int, ...]) -> int:
-        return devices[self.axis] if self.axis < len(devices) else 1
-
-    def _shared_along(self) -> tuple[bool, ...]:
-        return tuple(s and k != self.axis for k, s in enumerate(self.shared))
 
 
 class ElectromagneticField(AbstractFieldGroup):

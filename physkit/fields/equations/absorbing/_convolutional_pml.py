@@ -19,7 +19,7 @@ from physkit.core import (
 )
 from physkit.geometry import AXES, Grid, Location
 
-from ...states._electromagnetic_field import LayerMemory
+from ...states._layer_memory import LayerMemory
 from ._absorbing_layer import AbstractAbsorbingLayer, depth_in_layer, require_sides
 
 Memories: TypeAlias = dict[str, LayerMemory]
@@ -46,8 +46,10 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
     **Arguments:**
 
     - `cells`: the layer's width in cells.
-    - `sides`: `("x_low", "y_high", …)`; all that do not repeat if left out.
-    - `speed`: c of the waves, length / time: σ₀ = `strength` · 0.8 (m + 1) c/h.
+    - `sides`: `("x_low", "y_high", …)`; if left out all that do not repeat, and of a `KSpaceAcoustics`, whose
+      box repeats for its transforms, all.
+    - `speed`: c of the waves, length / time: σ₀ = `strength` · 0.8 (m + 1) c/h. The largest of the equations
+      if left out.
     - `strength`: of absorption, in units of the usual choice.
     - `stretching`: κ₀ ≥ 1, for waves that graze the layer or decay towards it.
     - `shift`: α₀ in units of c/h, for slow waves and those that decay towards the layer.
@@ -62,7 +64,7 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
     cells: int = static(default=10)
     _: KW_ONLY  # `Sponge` has the same in another order
     sides: tuple[str, ...] | None = static(default=None)
-    speed: Float[Array, ""] = param(1.0)
+    speed: Float[Array, ""] | None = param(None)
     strength: Float[Array, ""] = param(1.0)
     stretching: Float[Array, ""] = param(1.0)
     shift: Float[Array, ""] = param(0.0)
@@ -70,17 +72,22 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
 
     def __check_init__(self):
         require_sides(self.sides)
-        require_positive(self, "speed", "strength", "stretching")
+        require_positive(self, "strength", "stretching")
+        if self.speed is not None:
+            require_positive(self, "speed")
         require_nonnegative(self, "shift")
         if self.cells < 1:
             raise ParameterError(f"a layer is at least one cell wide; got {self.cells}")
 
-    def sides_of(self, grid: Grid) -> tuple[str, ...]:
+    def sides_of(self, grid: Grid, at_seam: bool = False) -> tuple[str, ...]:
         """The sides that it lines.
+
+        - `at_seam`: whether it stands, too, where the box repeats, on both sides of the seam: for equations
+          whose transforms need a box that repeats, though waves should not get through.
 
         **Errors:** `DeclarationError` for a side that repeats, `ShapeError` where layers do not fit.
         """
-        walls = [AXES[k] for k, wraps in enumerate(grid.periodic) if not wraps]
+        walls = [AXES[k] for k, wraps in enumerate(grid.periodic) if at_seam or not wraps]
         sides = self.sides
         if sides is None:
             sides = tuple(f"{axis}_{end}" for axis in walls for end in ("low", "high"))
@@ -97,13 +104,15 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
                 )
         return sides
 
-    def memory(self, name: str, grid: Grid, location: Location, like: Array) -> Memories:
+    def memory(
+        self, name: str, grid: Grid, location: Location, like: Array, at_seam: bool = False
+    ) -> Memories:
         """What it remembers of the derivatives that end at `location` and are called `name`, 0 at the start.
 
         One for each side, called like "Ez x_low".
         """
         out = {}
-        for side in self.sides_of(grid):
+        for side in self.sides_of(grid, at_seam):
             axis = grid.axis(side[0])
             shape = list(like.shape)
             shape[axis] = self.cells
@@ -115,8 +124,13 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
             )
         return out
 
-    def factors(self, grid: Grid, location: Location, side: str, dt: ArrayLike) -> LayerFactors:
-        """What the layer along `side` does in a step of length `dt`, at its points at `location`."""
+    def factors(
+        self, grid: Grid, location: Location, side: str, dt: ArrayLike, speed: ArrayLike
+    ) -> LayerFactors:
+        """What the layer along `side` does in a step of length `dt`, at its points at `location`.
+
+        - `speed`: of the waves, where the layer was given none.
+        """
         axis = grid.axis(side[0])
         h = grid.spacing[axis]
         points = _layer(
@@ -125,7 +139,7 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
             int(side.endswith("high")),
             self.cells,
         )
-        rate = self.speed / h
+        rate = (speed if self.speed is None else self.speed) / h
         # Where the depth is 0 a power has no derivative.
         inside = jnp.where(points > 0, points, 1) ** self.order * (points > 0).astype(points.dtype)
         sigma = self.strength * (0.8 * (self.order + 1)) * rate * inside

@@ -196,7 +196,7 @@ class Maxwell(AbstractTendency):
         """c √Σ 1/h², 1 / time: dt times it is the Courant number, at most 1."""
         del clock
         square = jnp.sum(1 / self.field(state).grid.spacing ** 2)
-        return jnp.sqrt(square / (self.vacuum_permittivity * self.vacuum_permeability))
+        return self._vacuum_speed * jnp.sqrt(square)
 
     def prepare(self, state: State, dt: Array) -> MaxwellPlan:
         """Media and layers on the grid, for steps of length `dt`."""
@@ -210,7 +210,7 @@ class Maxwell(AbstractTendency):
             for key in field.memory:
                 name, side = key.split()
                 place = getattr(field, name).location
-                layers[key] = self.layer.factors(grid, place, side, dt)
+                layers[key] = self.layer.factors(grid, place, side, dt, self._vacuum_speed)
         return MaxwellPlan(media, poles, layers)
 
     def magnetic_increments(
@@ -304,6 +304,10 @@ class Maxwell(AbstractTendency):
             )
 
     # --- inside -------------------------------------------------------------------------------------
+
+    @property
+    def _vacuum_speed(self) -> Array:
+        return 1 / jnp.sqrt(self.vacuum_permittivity * self.vacuum_permeability)
 
     def _curl(
         self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField, name: str

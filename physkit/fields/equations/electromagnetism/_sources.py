@@ -3,12 +3,12 @@
 import abc
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, Module, ParameterError, ShapeError, param, static
 from physkit.geometry import AXES, Grid
 
+from ..._point_spread import hat
 from ...states._electromagnetic_field import COMPONENTS, place_of
 from ._waveforms import as_waveform
 
@@ -62,7 +62,7 @@ class PointDipole(AbstractSource):
             return curl
         density = self.waveform(clock.t)
         for k in range(grid.dimension):
-            density = density * delta(grid, name, k, self.position[k])
+            density = density * hat(grid, place_of(name, grid), k, self.position[k])
         return curl - density.astype(curl.dtype)
 
 
@@ -99,18 +99,9 @@ class CurrentSheet(AbstractSource):
     def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
         if name != self.component:
             return curl
-        density = self.waveform(clock.t) * delta(grid, name, grid.axis(self.axis), self.position)
+        place = place_of(name, grid)
+        density = self.waveform(clock.t) * hat(grid, place, grid.axis(self.axis), self.position)
         return curl - density.astype(curl.dtype)
-
-
-def delta(grid: Grid, name: str, axis: int, position: Array) -> Array:
-    """δ(x − x₀) along an axis at the points of a component: a hat two cells wide, with area 1."""
-    h = grid.spacing[axis]
-    away = grid.coordinates(place_of(name, grid))[axis] - position
-    if grid.periodic[axis]:
-        length = grid.space.lengths[axis]
-        away = away - length * jnp.round(away / length)
-    return jnp.maximum(1 - jnp.abs(away) / h, 0.0) / h
 
 
 def require_electric(component: str) -> None:

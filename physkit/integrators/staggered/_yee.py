@@ -1,14 +1,10 @@
 """Yee's leapfrog: the magnetic field, then the electric field."""
 
-from collections.abc import Callable
-
-import jax
-
-from physkit.core import Clock, Plan, State, put_component, replace_fields
+from physkit.core import Clock, Plan, State
 from physkit.fields.equations import Maxwell
 
 from .._integrator import AbstractStateless, StepSize
-from .._reproducible import make_reproducible
+from ._half_steps import add_half_step
 
 
 class Yee(AbstractStateless):
@@ -33,7 +29,7 @@ class Yee(AbstractStateless):
 
     def step(self, plan: Plan, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         for increments in (self.maxwell.magnetic_increments, self.maxwell.electric_increments):
-            state = self._add(plan, clock, state, increments)
+            state = add_half_step(increments, self.maxwell.component, plan, clock, state)
         return state, aux
 
     def check_step(self, state: State, dt: StepSize) -> None:
@@ -47,21 +43,5 @@ class Yee(AbstractStateless):
     ) -> tuple[State, None]:
         del aux_clock
         for increments in (self.maxwell.electric_increments, self.maxwell.magnetic_increments):
-            state = self._add(plan, clock, state, increments, -1)
+            state = add_half_step(increments, self.maxwell.component, plan, clock, state, -1)
         return state, aux
-
-    def _add(
-        self, plan: Plan, clock: Clock, state: State, increments: Callable, sign: int = 1
-    ) -> State:
-        """`state` with one half of a step added to it; with `sign` −1 taken from it."""
-
-        def evaluate(clock: Clock, state: State, cache: None) -> tuple:
-            return increments(plan, clock, self.maxwell.field(state)), cache
-
-        (delta, memory), _ = make_reproducible(evaluate, state)(clock, state, None)
-        if sign < 0:
-            delta = jax.tree.map(lambda x: -x, delta)
-        field = self.maxwell.field(state).shift(delta)
-        if memory:
-            field = replace_fields(field, {"memory": {**field.memory, **memory}})
-        return put_component(state, self.maxwell.component, field)

@@ -1,0 +1,158 @@
+"""Waves whose two halves are staggered in time: what their leapfrog asks of the equations."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    DeclarationError,
+    NotReversible,
+    ParameterError,
+    Plan,
+    ShapeError,
+    State,
+    StepSizeError,
+    concrete_value,
+    get_component,
+)
+from physkit.geometry import AXES, Grid
+
+from .._field_increment import FieldIncrement
+from ..states._field_group import AbstractFieldGroup
+from .absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
+
+Increments: TypeAlias = dict[str, FieldIncrement]
+HalfStep: TypeAlias = Callable[[Plan, Clock, Any], tuple[Increments, Memories]]
+
+
+class AbstractStaggeredWave(AbstractTendency):
+    """Waves of a velocity and of what it compresses or shears, each moved by the other.
+
+    A step adds to the velocity what follows from the other half, then to the other half what follows from the
+    new velocity: write `half_steps`. In the first step of a run the velocity is that of the same instant and is
+    moved by half a step; from then on it is half a step behind.
+    """
+
+    layer: eqx.AbstractVar[ConvolutionalPML | None]
+    component: eqx.AbstractVar[str | None]
+    # The class of the field that the equations move.
+    field_type: ClassVar[type[AbstractFieldGroup]]
+
+    @property
+    @abc.abstractmethod
+    def half_steps(self) -> tuple[HalfStep, HalfStep]:
+        """What the two halves of a step add to the field, and what layers remember then."""
+
+    @abc.abstractmethod
+    def prepare(self, state: State, dt: Array) -> Plan:
+        """Media, sources and layers on the grid, for steps of length `dt`."""
+
+    @abc.abstractmethod
+    def longest_step(self, grid: Grid) -> float:
+        """The longest step that is stable.
+
+        **Errors:** `ParameterError` where numbers are hidden by a trace.
+        """
+
+    @abc.abstractmethod
+    def energy(self, clock: Clock, state: State) -> Float[Array, ""]:
+        """The energy of the waves at `clock.t`, as the steps keep it."""
+
+    def field(self, state: State) -> Any:
+        """The field that these equations move.
+
+        **Errors:** `ShapeError` for a component of another kind.
+        """
+        field = get_component(state, self.component)
+        if not isinstance(field, self.field_type):
+            name = self.field_type.__name__
+            raise ShapeError(
+                f"{type(self).__name__} moves an {name}; got {type(field).__name__}: {name}.of(grid, …)"
+            )
+        return field
+
+    def check_step(self, state: State, dt: Float[Array, ""]) -> None:
+        step = concrete_value(dt)
+        try:
+            longest = self.longest_step(self.field(state).grid)
+        except ParameterError:
+            return  # hidden by a trace
+        if step is not None and float(step) > longest * (1 + 1e-5):
+            raise StepSizeError(
+                f"dt = {float(step):.6g} is beyond the limit of stability, {longest:.6g}: the waves would blow "
+                "up. Take dt = 0.5 * equations.longest_step(grid), or up to 0.99 of it"
+            )
+
+    def require_reversible(self, state: State) -> None:
+        """**Errors:** `NotReversible` names what absorbs."""
+        del state
+        if self.layer is not None:
+            raise NotReversible(
+                f"{type(self.layer).__name__} absorbs, and what is lost cannot be brought back: use "
+                "adjoint=NestedCheckpoint() or Binomial(n)"
+            )
+
+    def kinetic_energy(
+        self, clock: Clock, field: Any, increments: Increments, volumes: dict[str, Array]
+    ) -> Float[Array, ""]:
+        """½ ∫ ρ v₋·v₊ dV, from what the next step adds to the velocity; `volumes` are 1/ρ where they sit."""
+        # In the first step the velocity is that of now, half of a step before v₊.
+        missing = clock.dt / self.velocity_step(clock) - 1
+        total = jnp.zeros((), field.grid.spacing.dtype)
+        for name, part in field.velocity.items():
+            push = increments[name].values
+            product = (part.data - missing * push) * (part.data + push)
+            total = total + part.replace(data=product / volumes[name]).integral()
+        return 0.5 * total
+
+    # --- for the equations ----------------------------------------------------------------------------
+
+    def velocity_step(self, clock: Clock) -> Float[Array, ""]:
+        """How long the velocity is moved: half a step in the first step of a run."""
+        is_first = (clock.step.high == 0) & (clock.step.low == 0) & (clock.offset == 0)
+        return jnp.where(is_first, 0.5 * clock.dt, clock.dt)
+
+    def layer_memory(
+        self, field: AbstractFieldGroup, derivatives: dict[str, tuple[int, ...]], at_seam: bool
+    ) -> Memories:
+        """What the layer remembers at the start of the derivatives that move each part, by axis."""
+        memory: Memories = {}
+        if self.layer is not None:
+            for name, axes in derivatives.items():
+                part = field.parts()[name]
+                found = self.layer.memory(name, field.grid, part.location, part.data, at_seam)
+                memory |= {key: m for key, m in found.items() if m.axis in axes}
+        return memory
+
+    def layer_factors(self, field: Any, dt: Array, speed: Array) -> dict[str, LayerFactors]:
+        """What the layer does to each derivative in a step."""
+        factors = {}
+        if self.layer is not None:
+            for key in field.memory or {}:
+                name, side = key.split()
+                place = field.parts()[name].location
+                factors[key] = self.layer.factors(field.grid, place, side, dt, speed)
+        return factors
+
+    def absorb(
+        self, factors: dict[str, LayerFactors], field: Any, name: str, axis: int, slope: Array
+    ) -> tuple[Array, Memories]:
+        """The derivative along `axis` that moves `name`, as the layers stretch it; what they remember."""
+        keys = [f"{name} {AXES[axis]}_{end}" for end in ("low", "high")]
+        layers = {k: (field.memory[k], factors[k]) for k in keys if k in factors}
+        if self.layer is None or not layers:
+            return slope, {}
+        return self.layer.absorb(slope, axis, layers)
+
+    def require_no_layer(self) -> None:
+        """**Errors:** `DeclarationError` with a layer: rates know no memory."""
+        if self.layer is not None:
+            raise DeclarationError(
+                "an absorbing layer needs integrators.StaggeredLeapfrog(equations)"
+            )

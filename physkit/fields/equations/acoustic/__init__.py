@@ -1,0 +1,1 @@
+"""Sound in fluids: k-space steps, absorption, sources."""

@@ -1,0 +1,135 @@
+"""Sources of sound: fluid that comes in at a point or over a region."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    DeclarationError,
+    Module,
+    ParameterError,
+    ShapeError,
+    call_user_function,
+    concrete_value,
+    param,
+    static,
+)
+from physkit.geometry import AXES, Grid
+
+from ..._point_spread import band_limited
+from ..electromagnetism._waveforms import as_waveform
+
+
+class AbstractAcousticSource(Module):
+    """Mass that comes in: ∂ρ/∂t = −ρ₀∇·u + S,  S(x, t) = `profile(x)` · `waveform(t)`."""
+
+    waveform: eqx.AbstractVar[Module]
+
+    @abc.abstractmethod
+    def profile(self, grid: Grid) -> Array:
+        """Where it comes in, over this device's cells."""
+
+    @abc.abstractmethod
+    def check_grid(self, grid: Grid) -> None:
+        """**Errors:** where the source does not fit the grid."""
+
+
+class PointSource(AbstractAcousticSource):
+    """A monopole: fluid that comes in at a point.
+
+        S(x, t) = q(t) δ(x − x₀),   in space p = q'(t − r/c)/4πr
+
+    In the plane it is a line, on a line a sheet. The delta holds all waves that the grid does, so that x₀ need
+    not lie on a grid point.
+
+    **Arguments:**
+
+    - `position`: x₀, `[d]`.
+    - `waveform`: q(t): a function of time, such as `WavePulse`; mass / time (in the plane and per length of the
+      line).
+
+    **Errors:** `ShapeError` for a position with another number of entries than the grid has axes;
+    `ParameterError` for one outside of the box.
+
+    **Reference:** Pierce, Acoustics (2019), §4.3.
+    """
+
+    position: Float[Array, " d"] = param()
+    waveform: Module = eqx.field(converter=as_waveform)
+
+    def check_grid(self, grid: Grid) -> None:
+        require_inside(self.position, grid, "a source")
+
+    def profile(self, grid: Grid) -> Array:
+        total = band_limited(grid, grid.cell, 0, self.position[0])
+        for k in range(1, grid.dimension):
+            total = total * band_limited(grid, grid.cell, k, self.position[k])
+        return total
+
+
+class ExtendedSource(AbstractAcousticSource):
+    """Fluid that comes in over a region: a piston, the elements of a transducer.
+
+        S(x, t) = w(x) s(t)
+
+    **Arguments:**
+
+    - `weight`: w, `[*cells]` or a function of the coordinates.
+    - `waveform`: s(t): a function of time, density / time.
+
+    **Notes:** a layer one cell thick sends p = ½ c h w s(t − x/c) to both sides.
+    """
+
+    weight: Float[Array, "..."] | None = param(None)
+    weight_function: Callable | None = static(default=None)
+    waveform: Module = eqx.field(converter=as_waveform)
+
+    def __init__(self, weight: Array | Callable, waveform: Module | Callable):
+        is_function = callable(weight) and not hasattr(weight, "dtype")
+        self.weight = None if is_function else jnp.asarray(weight, float)
+        self.weight_function = weight if is_function else None
+        self.waveform = as_waveform(waveform)
+
+    def check_grid(self, grid: Grid) -> None:
+        if self.weight is not None and self.weight.shape != grid.shape:
+            raise ShapeError(
+                f"the weight of a source has one number for each cell, {grid.shape}; got {self.weight.shape}"
+            )
+
+    def profile(self, grid: Grid) -> Array:
+        if self.weight_function is None:
+            return grid.local(self.weight)
+        signature = f"({', '.join(AXES[: grid.dimension])})"
+        values = call_user_function(
+            self.weight_function, tuple(grid.coordinates()), "a source's weight", signature
+        )
+        return jnp.broadcast_to(jnp.asarray(values, grid.spacing.dtype), grid.local_shape)
+
+
+def require_inside(position: Array, grid: Grid, what: str) -> None:
+    """**Errors:** `ShapeError` for a position of another dimension, `ParameterError` for one outside of the
+    box."""
+    if position.shape[-1:] != (grid.dimension,):
+        raise ShapeError(
+            f"the position of {what} on this grid is [{grid.dimension}]; got {list(position.shape)}"
+        )
+    x, lengths = concrete_value(position), concrete_value(grid.space.lengths)
+    if x is None or lengths is None:
+        return
+    outside = ~((x >= 0) & (x <= lengths))
+    if outside.any():
+        bad = x.reshape(-1, grid.dimension)[outside.reshape(-1, grid.dimension).any(axis=1)][0]
+        raise ParameterError(
+            f"{what} at {[round(float(c), 6) for c in bad]} is outside of the box, which goes from 0 to "
+            f"{[round(float(c), 6) for c in lengths]}"
+        )
+
+
+def require_sources(sources: tuple, kind: type, examples: str) -> None:
+    """**Errors:** `DeclarationError` for what is no source of these equations."""
+    for source in sources:
+        if not isinstance(source, kind):
+            raise DeclarationError(f"sources are {examples}; got {type(source).__name__}")

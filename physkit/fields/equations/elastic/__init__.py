@@ -1,0 +1,1 @@
+"""Elastic waves: the equations of a solid and their sources."""

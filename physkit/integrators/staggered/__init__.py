@@ -1,0 +1,1 @@
+"""Steps of fields that are staggered in time: light, sound, elastic waves."""

@@ -1,0 +1,1 @@
+"""Sound and elastic waves: a monopole, the ground."""
