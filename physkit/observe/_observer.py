@@ -93,6 +93,10 @@ class AbstractQuantity(Module):
     def __call__(self, snapshot: Snapshot) -> PyTree:
         """Its value at this instant."""
 
+    def check_start(self, state: State) -> None:
+        """Check what only numbers show; called on the host, where a run begins, with the state of step 0."""
+        del state
+
     def stored_component(self) -> str | None:
         """The name of the component that it reads; None where the state is one component, or it reads all."""
         return getattr(self, "component", None)
@@ -157,6 +161,10 @@ class Every(AbstractObserver):
 
     def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
         return {name: quantity(snapshot) for name, quantity in self.outputs.items()}, observer_state
+
+    def check_start(self, state: State) -> None:
+        for quantity in self.outputs.values():
+            quantity.check_start(state)
 
     def recorded_quantities(self) -> dict[str, AbstractQuantity]:
         return dict(self.outputs)

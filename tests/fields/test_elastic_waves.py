@@ -100,10 +100,10 @@ def test_waves_come_back_from_the_ground_as_they_should():
         GROUND,
     )
     middle = jnp.array([[0.05, 1.0], [0.05, 2.0]])
-    dt = 0.01
+    dt = 0.005
     observe = Every(1, p=Sensors(middle, "velocity_y"), s=Sensors(middle, "velocity_x"))
     sim = Simulation(StaggeredLeapfrog(waves), dt=dt, observers=observe)
-    frames = simulate(sim, start, 400).frames
+    frames = simulate(sim, start, 800).frames
     for name, speed in (("p", p), ("s", s)):
         seen = np.asarray(frames[name])
         steps = round(1 / speed / dt)
@@ -111,7 +111,7 @@ def test_waves_come_back_from_the_ground_as_they_should():
         assert abs(seen[: 3 * steps, 1].argmax() - steps) <= 2
         # Back in the middle after 2/c as it was, after 4/c upside down.
         np.testing.assert_allclose(seen[2 * steps, 0], 1.0, atol=0.02)
-        np.testing.assert_allclose(seen[min(4 * steps, 400), 0], -1.0, atol=0.03)
+        np.testing.assert_allclose(seen[4 * steps, 0], -1.0, atol=0.03)
 
 
 def layered(order, adjoint=None):

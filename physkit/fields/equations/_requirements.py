@@ -8,6 +8,11 @@ from physkit.geometry import AXES
 from .._field import Field
 
 
+def as_tuple(given: object) -> tuple:
+    """Media, sources and their like: one by itself, or several."""
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
 def require_one_dimension(field: Field, what: str) -> None:
     """**Errors:** `ShapeError` unless the field has one axis of space."""
     if field.grid.dimension != 1:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, describe, get_component, param, static
+from physkit.core import ObserverError, State, describe, get_component, param, static
 from physkit.fields import AbstractFieldGroup, Field, band_limited, hat, interpolate_at_points
 from physkit.fields.equations import AbstractStaggeredWave, require_inside
 
@@ -35,8 +35,17 @@ class Sensors(AbstractQuantity):
     part: str | None = static(default=None)
     component: str | None = static(default=None)
 
+    def check_start(self, state: State) -> None:
+        require_inside(self.positions, self._field(state).grid, "a sensor")
+
     def __call__(self, snapshot: Snapshot) -> Float[Array, " n"]:
-        field = get_component(snapshot.state, self.component)
+        field = self._field(snapshot.state)
+        require_inside(self.positions, field.grid, "a sensor")
+        repeats = all(field.grid.periodic)
+        return interpolate_at_points(field, self.positions, band_limited if repeats else hat)
+
+    def _field(self, state: State) -> Field:
+        field = get_component(state, self.component)
         if self.part is not None:
             parts = field.parts() if isinstance(field, AbstractFieldGroup) else {}
             if self.part not in parts:
@@ -48,9 +57,7 @@ class Sensors(AbstractQuantity):
             raise ObserverError(
                 f"sensors read one scalar: Sensors(positions, part); got {describe(field)}"
             )
-        require_inside(self.positions, field.grid, "a sensor")
-        repeats = all(field.grid.periodic)
-        return interpolate_at_points(field, self.positions, band_limited if repeats else hat)
+        return field
 
 
 class WaveEnergy(AbstractQuantity):

@@ -31,6 +31,7 @@ from ..._field_increment import FieldIncrement
 from ..._spectrum import square_wavenumber
 from ...operators import average
 from ...states._acoustic_field import AcousticField
+from .._requirements import as_tuple
 from .._staggered_wave import AbstractStaggeredWave, HalfStep, Increments
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
 from ._acoustic_sources import AbstractAcousticSource, require_sources
@@ -53,10 +54,6 @@ class AcousticPlan(NamedTuple):
     absorption: AbsorptionPlan | None
     profiles: tuple[Array, ...]
     layers: dict[str, LayerFactors]
-
-
-def _as_tuple(given: object) -> tuple:
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 class KSpaceAcoustics(AbstractStaggeredWave):
@@ -93,7 +90,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
     density: Float[Array, "..."] = param(1.0)
     _: KW_ONLY
     absorption: PowerLawAbsorption | None = None
-    sources: tuple[AbstractAcousticSource, ...] = eqx.field(default=(), converter=_as_tuple)
+    sources: tuple[AbstractAcousticSource, ...] = eqx.field(default=(), converter=as_tuple)
     layer: ConvolutionalPML | None = None
     reference_speed: Float[Array, ""] | None = param(None)
     component: str | None = static(default=None)

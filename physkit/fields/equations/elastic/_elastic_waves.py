@@ -28,6 +28,7 @@ from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...operators import average, difference
 from ...states._elastic_field import ElasticField
+from .._requirements import as_tuple
 from .._staggered_wave import AbstractStaggeredWave, HalfStep, Increments
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
 from ..acoustic._acoustic_sources import require_sources
@@ -46,10 +47,6 @@ class ElasticPlan(NamedTuple):
     shear: dict[str, Array]
     specific_volume: dict[str, Array]
     layers: dict[str, LayerFactors]
-
-
-def _as_tuple(given: object) -> tuple:
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 class ElasticWaves(AbstractStaggeredWave):
@@ -85,7 +82,7 @@ class ElasticWaves(AbstractStaggeredWave):
     lame_mu: Float[Array, "..."] = param(1.0)
     density: Float[Array, "..."] = param(1.0)
     _: KW_ONLY
-    sources: tuple[AbstractElasticSource, ...] = eqx.field(default=(), converter=_as_tuple)
+    sources: tuple[AbstractElasticSource, ...] = eqx.field(default=(), converter=as_tuple)
     layer: ConvolutionalPML | None = None
     order: int = static(default=4)
     component: str | None = static(default=None)

@@ -34,6 +34,7 @@ from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...operators import half_cell_neighbors
 from ...states._electromagnetic_field import ElectromagneticField
+from .._requirements import as_tuple
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
 from ._media import (
     AbstractDispersiveMedium,
@@ -55,10 +56,6 @@ class MaxwellPlan(NamedTuple):
     media: dict[str, Medium]
     poles: dict[str, Pole | None]
     layers: dict[str, LayerFactors]
-
-
-def _as_tuple(given: object) -> tuple:
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 class Maxwell(AbstractTendency):
@@ -92,8 +89,8 @@ class Maxwell(AbstractTendency):
     Electrodynamics (2005), §3 (scheme), §4 (dispersion, stability), §9 (dispersive media).
     """
 
-    media: tuple[AbstractMedium, ...] = eqx.field(default=(), converter=_as_tuple)
-    sources: tuple[AbstractSource, ...] = eqx.field(default=(), converter=_as_tuple)
+    media: tuple[AbstractMedium, ...] = eqx.field(default=(), converter=as_tuple)
+    sources: tuple[AbstractSource, ...] = eqx.field(default=(), converter=as_tuple)
     layer: ConvolutionalPML | None = None
     _: KW_ONLY
     vacuum_permittivity: Float[Array, ""] = param(1.0)
