@@ -1,7 +1,6 @@
 """A point between grid points: how δ(x − x₀) is spread over them, along one axis.
 
-Read the other way, with h, the same numbers interpolate a field at x₀: a source and a receiver that change
-places measure the same.
+Read the other way, times h, the same numbers interpolate a field at x₀.
 """
 
 from collections.abc import Callable
@@ -52,7 +51,7 @@ def interpolate_at_points(
     field: Field, positions: Float[Array, "n d"], spread: Callable[..., Array]
 ) -> Array:
     """A scalar field at `positions`, with the weights of `hat` or `band_limited`; of the whole domain."""
-    grid, values = field.grid, field.data[None]
+    grid, values = field.grid, field.data
     for axis in range(grid.dimension):
 
         def weights(x: Array, axis: int = axis) -> Array:
@@ -64,9 +63,9 @@ def interpolate_at_points(
             # Neighboring devices both hold the layer between them: it counts once.
             ends = jnp.arange(along.shape[1]) == along.shape[1] - 1
             along = jnp.where(ends & ~jnp.asarray(grid.touches_side(axis, 1)), 0, along)
-        # The axes that are left, one after the other: [n, points along this axis, …].
-        values = jnp.broadcast_to(values, (along.shape[0], *values.shape[1:]))
-        values = einsum("ni...,ni->n...", values, along.astype(values.dtype))
+        # The axes that are left, one after the other: [n, points along this axis, …] but for the first.
+        contraction = "ni,ni...->n..." if axis else "ni,i...->n..."
+        values = einsum(contraction, along.astype(values.dtype), values)
     return grid.space.comm.psum(values)
 
 

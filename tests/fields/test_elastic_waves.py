@@ -42,7 +42,14 @@ def uneven(grid, seed=1):
 
 @pytest.mark.parametrize(
     ("grid", "boundary"),
-    [(GRID, GROUND), (Grid(Box([1.0, 1.2, 0.8], (True, False, True)), (4, 5, 4)), GROUND)],
+    [
+        (GRID, GROUND),
+        pytest.param(
+            Grid(Box([1.0, 1.2, 0.8], (True, False, True)), (4, 5, 4)),
+            GROUND,
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 def test_energy_is_constant_in_any_solid_with_a_free_surface(grid, boundary):
     waves = ElasticWaves(*uneven(grid), order=2)
@@ -166,6 +173,7 @@ def test_float32_and_derivatives_by_the_solid():
     np.testing.assert_allclose(slope, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_lossless_steps_go_back_bit_by_bit():
     start = ElasticField.of(GRID, None, GROUND)
 

@@ -106,8 +106,8 @@ class AbstractStaggeredWave(AbstractTendency):
         missing = clock.dt / self.velocity_step(clock) - 1
         total = jnp.zeros((), field.grid.spacing.dtype)
         for name, part in field.velocity.items():
-            push = increments[name].values
-            product = (part.data - missing * push) * (part.data + push)
+            after = part.shift(increments[name]).data
+            product = (part.data - missing * (after - part.data)) * after
             total = total + part.replace(data=product / volumes[name]).integral()
         return 0.5 * total
 

@@ -24,30 +24,30 @@ class AcousticField(AbstractFieldGroup):
 
     **Arguments:**
 
-    - `pressure`: p, its difference from that at rest.
     - `velocity_x`, `velocity_y`, `velocity_z`: of the fluid; as many as the grid has axes.
+    - `pressure`: p, its difference from that at rest.
     - `elastic_pressure`: c²ρ, the part of p that follows the density ρ at once, where the fluid absorbs.
     - `memory`: of absorbing layers, by derivative and side.
 
     **Errors:** `ShapeError` unless all are in their places of one grid.
     """
 
-    pressure: Field
     velocity_x: Field
     velocity_y: Field | None = None
     velocity_z: Field | None = None
+    pressure: Field | None = None
     elastic_pressure: Field | None = None
     memory: dict[str, LayerMemory] | None = None
 
     def __check_init__(self):
-        grid = self.pressure.grid
+        grid = self.velocity_x.grid
         names = acoustic_names(grid)
         parts = [name for name in self.parts() if name != "elastic_pressure"]
         if parts != names:
             raise ParameterError(
                 f"on a grid with {grid.dimension} axes sound has {', '.join(names)}; got {', '.join(parts)}"
             )
-        require_places(self, {n: acoustic_place(n, grid) for n in self.parts()}, "pressure")
+        require_places(self, {n: acoustic_place(n, grid) for n in self.parts()}, "velocity_x")
 
     @staticmethod
     def of(
@@ -88,12 +88,12 @@ class AcousticField(AbstractFieldGroup):
 
     def with_absorption(self) -> "AcousticField":
         """This field in a fluid that absorbs, which has had time to follow the pressure."""
-        return self.replace({"elastic_pressure": self.pressure})
+        return self.replace({"elastic_pressure": self.parts()["pressure"]})
 
 
 def acoustic_names(grid: Grid) -> list[str]:
     """What sound on a grid is made of."""
-    return ["pressure", *(f"velocity_{AXES[k]}" for k in range(grid.dimension))]
+    return [*(f"velocity_{AXES[k]}" for k in range(grid.dimension)), "pressure"]
 
 
 def acoustic_place(name: str, grid: Grid) -> Location:

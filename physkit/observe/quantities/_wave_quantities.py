@@ -16,8 +16,8 @@ class Sensors(AbstractQuantity):
 
         Every(1, p=Sensors(positions, "pressure"))
 
-    Between grid points a field that repeats is the sum of its waves, so that a sensor and a `PointSource` that
-    change places record the same; any other is interpolated linearly.
+    Between grid points a field that repeats is the sum of its waves, with the weights that a `PointSource` has;
+    any other is interpolated linearly.
 
     **Arguments:**
 

@@ -29,9 +29,9 @@ def acoustic_monopole(
 ) -> tuple[Simulation, AcousticField]:
     """A pulse of fluid comes in at a point, between the grid points of a cube of length 1.
 
-    Frames `pressure`, `[sensors]`, at `distances` from it along x. `monopole_pressure` is the closed form; 8
-    cells are a wavelength at the middle of the pulse's spectrum. Until t = 0.85/c nothing comes in from the
-    other side of the box, which repeats.
+    Frames `pressure`, `[sensors]`, at `distances` from it along x. `monopole_pressure` is the closed form; the
+    pulse lasts as sound takes for some ten cells. Until t = 0.85/c nothing comes in from the other side of the
+    box, which repeats.
 
     **Arguments:**
 
@@ -44,8 +44,7 @@ def acoustic_monopole(
     """
     h = 1 / cells
     time = h / speed
-    # Of −π/2: as much fluid goes out as has come in.
-    pulse = WavePulse(0.25 * jnp.pi / time, 2.5 * time, 15 * time, phase=-0.5 * jnp.pi)
+    pulse = WavePulse(0.0, 2.5 * time, 12.5 * time)  # a Gaussian
     source = [0.5 + 0.3 * h, 0.5 + 0.1 * h, 0.5 - 0.2 * h]
     sensors = [[source[0] + r, *source[1:]] for r in distances]
     acoustics = KSpaceAcoustics(speed, density, sources=PointSource(source, pulse))

@@ -32,6 +32,10 @@ class AbstractAcousticSource(Module):
     def profile(self, grid: Grid) -> Array:
         """Where it comes in, over this device's cells."""
 
+    def window(self, grid: Grid) -> Array:
+        """What its waves are multiplied by, mode by mode."""
+        return jnp.ones((), grid.spacing.dtype)
+
     @abc.abstractmethod
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
@@ -42,8 +46,8 @@ class PointSource(AbstractAcousticSource):
 
         S(x, t) = q(t) δ(x − x₀),   in space p = q'(t − r/c)/4πr
 
-    In the plane it is a line, on a line a sheet. The delta holds all waves that the grid does, so that x₀ need
-    not lie on a grid point.
+    In the plane it is a line, on a line a sheet. The delta holds all waves of 4 cells and more, and shorter
+    ones less and less: x₀ need not lie on a grid point.
 
     **Arguments:**
 
@@ -67,6 +71,14 @@ class PointSource(AbstractAcousticSource):
         total = band_limited(grid, grid.cell, 0, self.position[0])
         for k in range(1, grid.dimension):
             total = total * band_limited(grid, grid.cell, k, self.position[k])
+        return total
+
+    def window(self, grid: Grid) -> Array:
+        # Cut off at the shortest wave, the near field would ripple all over the box.
+        total = jnp.ones((), grid.spacing.dtype)
+        for k, h in zip(grid.wavenumbers(), grid.spacing):
+            share = jnp.clip(jnp.abs(k) * h / jnp.pi, 0.5, 1.0) - 0.5
+            total = total * jnp.cos(jnp.pi * share) ** 2
         return total
 
 

@@ -20,6 +20,7 @@ from physkit.core import (
     concrete_value,
     describe,
     param,
+    replace_fields,
     require_positive,
     scale_array,
     static,
@@ -41,12 +42,13 @@ from ._power_law_absorption import AbsorptionPlan, PowerLawAbsorption
 class AcousticPlan(NamedTuple):
     """What fluid, sources and layers come to on a grid.
 
-    - `correction`: κ over modes. `to_faces`: per axis ik e^{−ikh/2}, ready to broadcast.
+    - `correction`: κ over modes, `bend`: −κ²k². `to_faces`: per axis ik e^{−ikh/2}, ready to broadcast.
     - `specific_volume`: 1/ρ on the faces, by component of the velocity.
     - `density`, `square_speed`: of the cells. `profiles`: of sources, over the cells.
     """
 
     correction: Array
+    bend: Array
     to_faces: tuple[Array, ...]
     specific_volume: dict[str, Array]
     density: Array
@@ -118,7 +120,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         memory = self.layer_memory(field, ends, at_seam=True)
         if self.absorption is not None:
             field = field.with_absorption()
-        return field.replace({"memory": memory}) if self.layer is not None else field
+        return replace_fields(field, {"memory": memory}) if self.layer is not None else field
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
@@ -176,7 +178,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
 
         def is_stable(dt: float) -> bool:
             q = 4 * (c / reference * np.sin(0.5 * reference * k * dt)) ** 2
-            return q * (1 + stiffer) + 2 * q * damping / dt <= 4 * (1 + 1e-12)
+            return bool(q * (1 + stiffer) + 2 * q * damping / dt <= 4 * (1 + 1e-12))
 
         if is_stable(high):
             return high
@@ -210,7 +212,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         of_sources = jnp.where(k2 > 0, jnp.cos(turn), 1)
         grid = field.grid
         profiles = tuple(
-            grid.ifft(scale_array(grid.fft(source.profile(grid)), of_sources))
+            grid.ifft(scale_array(grid.fft(source.profile(grid)), of_sources * source.window(grid)))
             for source in self.sources
         )
         layers = self.layer_factors(field, dt, jnp.max(self.speed))
@@ -247,12 +249,17 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         if part is None or field.elastic_pressure is None:
             return {"pressure": FieldIncrement(change, grid.cell)}, memory
         elastic = field.elastic_pressure.data + change
-        both = grid.fft(jnp.stack([growth, elastic / plan.square_speed]))
-        symbols = jnp.stack([part.damping_symbol, part.dispersion_symbol])
-        damped, dispersed = grid.ifft(scale_array(both, symbols))
+        growth, late = grid.fft(jnp.stack([growth, elastic]))
+        # The growth is that of half a step ago: ∂²ρ/∂t² = ∇²p brings it to now.
+        growth = growth + scale_array(late, plan.bend * 0.5 * clock.dt)
+        waves = [
+            scale_array(growth, part.damping_symbol),
+            scale_array(late, part.dispersion_symbol),
+        ]
+        damped, dispersed = grid.ifft(jnp.stack(waves))
         after = elastic + part.damping * damped + part.dispersion * dispersed
         increments = {
-            "pressure": FieldIncrement(after - field.pressure.data, grid.cell),
+            "pressure": FieldIncrement(after - field.parts()["pressure"].data, grid.cell),
             "elastic_pressure": FieldIncrement(change, grid.cell),
         }
         return increments, memory
@@ -288,7 +295,8 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         field = self.field(state)
         plan = self.prepare(state, clock.dt)
         increments, _ = self.velocity_increments(plan, clock, field)
-        elastic = field.pressure if field.elastic_pressure is None else field.elastic_pressure
+        elastic = field.elastic_pressure
+        elastic = field.parts()["pressure"] if elastic is None else elastic
         stored = elastic.data**2 / (plan.density * plan.square_speed)
         kinetic = self.kinetic_energy(clock, field, increments, plan.specific_volume)
         return kinetic + 0.5 * elastic.replace(data=stored).integral()
@@ -308,12 +316,20 @@ class KSpaceAcoustics(AbstractStaggeredWave):
             volumes[name] = 1 / on_faces
         absorption = None if self.absorption is None else self.absorption.plan(grid, speed)
         return AcousticPlan(
-            correction, tuple(to_faces), volumes, density, speed**2, absorption, (), {}
+            correction,
+            -square_wavenumber(grid) * correction**2,
+            tuple(to_faces),
+            volumes,
+            density,
+            speed**2,
+            absorption,
+            (),
+            {},
         )
 
     def _gradient(self, plan: AcousticPlan, field: AcousticField) -> Array:
         """∂p/∂x on the faces, `[d, *points]`."""
-        waves = scale_array(field.grid.fft(field.pressure.data), plan.correction)
+        waves = scale_array(field.grid.fft(field.parts()["pressure"].data), plan.correction)
         return field.grid.ifft(jnp.stack([waves * symbol for symbol in plan.to_faces]))
 
     def _divergence(self, plan: AcousticPlan, field: AcousticField) -> tuple[Array, Memories]:

@@ -14,7 +14,7 @@ from ..._spectrum import square_wavenumber
 
 
 class AbsorptionPlan(NamedTuple):
-    """p = c²ρ + `damping`·F⁻¹[k^{y−2} F ∂ρ/∂t] + `dispersion`·F⁻¹[k^{y−1} F ρ]."""
+    """p = c²ρ + `damping`·F⁻¹[k^{y−2} F ∂ρ/∂t] + `dispersion`·F⁻¹[k^{y−1} F c²ρ]."""
 
     damping: Array
     dispersion: Array
@@ -35,8 +35,8 @@ class PowerLawAbsorption(Module):
       `from_decibels` takes the units of ultrasound.
     - `exponent`: y, between 0 and 3 and not 1.
 
-    **Good values:** tissue 0.5–0.75 dB/(MHz^y cm) with y = 1.1–1.5; water 0.002 with y = 2. Of first order in
-    dt: the error of α is about (ω dt)²/8 of it and, near y = 2, ω dt times the dispersion.
+    **Good values:** tissue 0.5–0.75 dB/(MHz^y cm) with y = 1.1–1.5; water 0.002 with y = 2.
+    Of second order in dt.
 
     **Reference:** Treeby & Cox, J. Acoust. Soc. Am. 127, 2741 (2010), eqs. 9–11, 19.
     """
@@ -67,7 +67,7 @@ class PowerLawAbsorption(Module):
         k = jnp.sqrt(jnp.where(k2 > 0, k2, 1))  # a power of 0 has no derivative
         return AbsorptionPlan(
             2 * alpha * speed ** (y + 1),
-            -2 * alpha * speed ** (y + 2) * jnp.tan(0.5 * jnp.pi * y),
+            -2 * alpha * speed**y * jnp.tan(0.5 * jnp.pi * y),
             jnp.where(k2 > 0, k ** (y - 2), 0),
             jnp.where(k2 > 0, k ** (y - 1), 0),
         )

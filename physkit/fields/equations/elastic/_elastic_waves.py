@@ -17,6 +17,7 @@ from physkit.core import (
     State,
     concrete_value,
     param,
+    replace_fields,
     require_nonnegative,
     require_positive,
     scale_array,
@@ -132,7 +133,7 @@ class ElasticWaves(AbstractStaggeredWave):
         ends = dict.fromkeys(field.velocity, axes)
         # Of stresses those derivatives that end there: ∂v_x/∂x at σ_xx, ∂v_x/∂y and ∂v_y/∂x at σ_xy.
         ends |= {n: tuple(sorted({AXES.index(a) for a in n[-2:]})) for n in field.stress}
-        return field.replace({"memory": self.layer_memory(field, ends, at_seam=False)})
+        return replace_fields(field, {"memory": self.layer_memory(field, ends, at_seam=False)})
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
@@ -255,7 +256,7 @@ class ElasticWaves(AbstractStaggeredWave):
 
     # --- inside -------------------------------------------------------------------------------------
 
-    def _require_stable(self, what: str, factor: float, why: str) -> None:
+    def _require_stable(self, what: str, factor: int, why: str) -> None:
         """**Errors:** `ParameterError` unless `factor`·λ + 2μ is positive, where its numbers can be seen."""
         lame, mu = concrete_value(self.lame_lambda), concrete_value(self.lame_mu)
         if lame is None or mu is None or not lame.dtype.kind == mu.dtype.kind == "f":

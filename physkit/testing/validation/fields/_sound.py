@@ -58,10 +58,10 @@ def monopole() -> dict[str, Any]:
 
 
 def absorbing_layer() -> dict[str, Any]:
-    """A point source in the middle of 40 × 40 cells with 10 and 20 of an absorbing layer around: what differs
+    """A point source in the middle of 40 × 40 cells with ten of an absorbing layer around: what differs
     from a box so wide that nothing comes back, two cells from a side and from a corner, over the largest
     pressure there. dB are 20 log₁₀ of amplitudes."""
-    pulse, dt, steps = WavePulse(2 * math.pi / 10, 4.0, 20.0), 0.5, 160
+    pulse, dt, steps = WavePulse(2 * math.pi / 10, 4.0, 20.0), 0.5, 150
 
     def probe(cells, layer):
         middle, length = cells / 2, float(cells)
@@ -73,13 +73,10 @@ def absorbing_layer() -> dict[str, Any]:
         start = acoustics.add_memory(AcousticField.of(Grid([length, length], (cells, cells))))
         return np.asarray(jax.jit(lambda s: simulate(sim, s, steps).frames["p"])(start))
 
-    exact, out = probe(120, None), {}
-    for layer in (ConvolutionalPML(10), ConvolutionalPML(20, order=4.0)):
-        found = probe(40 + 2 * layer.cells, layer)
-        error = np.max(np.abs(found - exact), axis=0) / np.max(np.abs(exact), axis=0)
-        for place, value in zip(("a side", "a corner"), 20 * np.log10(error)):
-            out[f"{layer.cells} cells: reflection at {place}, dB"] = value
-    return out
+    exact, found = probe(108, None), probe(60, ConvolutionalPML(10))
+    error = np.max(np.abs(found - exact), axis=0) / np.max(np.abs(exact), axis=0)
+    side, corner = 20 * np.log10(error)
+    return {"reflection at a side, dB": side, "reflection at a corner, dB": corner}
 
 
 def absorption() -> dict[str, Any]:
@@ -194,10 +191,9 @@ CASES = (
     Case(
         "sound-layer",
         absorbing_layer,
-        tuple(
-            Published(f"{cells} cells: reflection at {place}, dB", -60.0, 0.0, "at most")
-            for cells in (10, 20)
-            for place in ("a side", "a corner")
+        (
+            Published("reflection at a side, dB", -60.0, 0.0, "at most"),
+            Published("reflection at a corner, dB", -60.0, 0.0, "at most"),
         ),
         "Roden & Gedney 2000; Treeby & Cox 2010",
     ),
