@@ -49,6 +49,7 @@ def record(speed, source, cells=CELLS, refine=1):
         ac.StaggeredLeapfrog(acoustics),
         dt=DT / refine,
         observers=pk.Every(refine, pressure=ac.Sensors(sensors, "pressure")),
+        adjoint=pk.adjoints.Direct() if QUICK else pk.NestedCheckpoint(),
     )
     start = acoustics.add_memory(ac.AcousticField.of(pk.Grid([SIZE, SIZE], (cells, cells))))
     return pk.simulate(simulation, start, STEPS * refine).frames["pressure"]

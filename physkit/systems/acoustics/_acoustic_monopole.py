@@ -23,28 +23,28 @@ def acoustic_monopole(
     speed: float = 1.0,
     density: ArrayLike = 1.0,
     *,
-    cells: int = 40,
-    distances: Sequence[float] = (0.1, 0.15, 0.2),
+    cells: int = 48,
+    distances: Sequence[float] = (1 / 6, 0.2, 0.25),
     courant: float = 0.5,
 ) -> tuple[Simulation, AcousticField]:
     """A pulse of fluid comes in at a point, between the grid points of a cube of length 1.
 
     Frames `pressure`, `[sensors]`, at `distances` from it along x. `monopole_pressure` is the closed form; the
-    pulse lasts as sound takes for some ten cells. Until t = 0.85/c nothing comes in from the other side of the
+    pulse lasts as sound takes for some ten cells. Until t = 0.78/c nothing comes in from the other side of the
     box, which repeats.
 
     **Arguments:**
 
     - `speed`: c. `density`: ρ₀.
     - `cells`: of the grid, along each edge.
-    - `distances`: of the sensors from the source, below 0.25.
+    - `distances`: of the sensors from the source, up to 0.25.
     - `courant`: c dt/h, below 1/√3.
 
     **Reference:** Pierce, Acoustics (2019), §4.3.
     """
     h = 1 / cells
     time = h / speed
-    pulse = WavePulse(0.0, 2.5 * time, 12.5 * time)  # a Gaussian
+    pulse = WavePulse(0.0, 3 * time, 15 * time)  # a Gaussian
     source = [0.5 + 0.3 * h, 0.5 + 0.1 * h, 0.5 - 0.2 * h]
     sensors = [[source[0] + r, *source[1:]] for r in distances]
     acoustics = KSpaceAcoustics(speed, density, sources=PointSource(source, pulse))

@@ -4,6 +4,7 @@ import abc
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -46,8 +47,8 @@ class PointSource(AbstractAcousticSource):
 
         S(x, t) = q(t) δ(x − x₀),   in space p = q'(t − r/c)/4πr
 
-    In the plane it is a line, on a line a sheet. The delta holds all waves of 4 cells and more, and shorter
-    ones less and less: x₀ need not lie on a grid point.
+    In the plane it is a line, on a line a sheet. Waves of 5 cells and more are those of a point, which need not
+    lie on a grid point; shorter ones fade. Nearer than 8 cells the pressure is that of a body some cells wide.
 
     **Arguments:**
 
@@ -74,12 +75,9 @@ class PointSource(AbstractAcousticSource):
         return total
 
     def window(self, grid: Grid) -> Array:
-        # Cut off at the shortest wave, the near field would ripple all over the box.
-        total = jnp.ones((), grid.spacing.dtype)
-        for k, h in zip(grid.wavenumbers(), grid.spacing):
-            share = jnp.clip(jnp.abs(k) * h / jnp.pi, 0.5, 1.0) - 0.5
-            total = total * jnp.cos(jnp.pi * share) ** 2
-        return total
+        # Cut off sharply at the shortest wave, the field near the source would ripple far around it.
+        square = sum((k * h / jnp.pi) ** 2 for k, h in zip(grid.wavenumbers(), grid.spacing))
+        return 0.5 * jax.scipy.special.erfc((jnp.sqrt(square + 1e-12) - 0.7) / 0.12)
 
 
 class ExtendedSource(AbstractAcousticSource):

@@ -48,11 +48,11 @@ def monopole() -> dict[str, Any]:
     """A pulse of fluid at a point between the points of 40 × 40 × 40 cells: the pressure at 4, 6 and 8 cells
     from it, over its peak there."""
     sim, start = acoustic_monopole()
-    steps = math.ceil(0.85 / float(sim.dt))
+    steps = math.floor(0.78 / float(sim.dt))
     found = np.asarray(jax.jit(lambda s: simulate(sim, s, steps).frames["pressure"])(start))
     t = np.arange(steps + 1)[:, None] * float(sim.dt)
     waveform = sim.integrator.equations.sources[0].waveform
-    exact = np.asarray(monopole_pressure(np.array([0.1, 0.15, 0.2]), t, waveform))
+    exact = np.asarray(monopole_pressure(np.array([1 / 6, 0.2, 0.25]), t, waveform))
     error = np.max(np.abs(found - exact), axis=0) / np.max(np.abs(exact), axis=0)
     return {"largest error over the peak": np.max(error)}
 
