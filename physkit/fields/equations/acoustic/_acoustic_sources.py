@@ -77,7 +77,7 @@ class PointSource(AbstractAcousticSource):
     def window(self, grid: Grid) -> Array:
         # Cut off sharply at the shortest wave, the field near the source would ripple far around it.
         square = sum((k * h / jnp.pi) ** 2 for k, h in zip(grid.wavenumbers(), grid.spacing))
-        return 0.5 * jax.scipy.special.erfc((jnp.sqrt(square + 1e-12) - 0.7) / 0.12)
+        return 0.5 * jax.lax.erfc((jnp.sqrt(square + 1e-12) - 0.7) / 0.12)
 
 
 class ExtendedSource(AbstractAcousticSource):
