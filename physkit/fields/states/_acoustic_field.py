@@ -34,8 +34,8 @@ class AcousticField(AbstractFieldGroup):
 
     velocity_x: Field
     velocity_y: Field | None = None
-    velocity_z: Field | None = None
     pressure: Field | None = None
+    velocity_z: Field | None = None
     elastic_pressure: Field | None = None
     memory: dict[str, LayerMemory] | None = None
 
@@ -43,7 +43,7 @@ class AcousticField(AbstractFieldGroup):
         grid = self.velocity_x.grid
         names = acoustic_names(grid)
         parts = [name for name in self.parts() if name != "elastic_pressure"]
-        if parts != names:
+        if set(parts) != set(names):
             raise ParameterError(
                 f"on a grid with {grid.dimension} axes sound has {', '.join(names)}; got {', '.join(parts)}"
             )
