@@ -280,10 +280,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "observe": (
                 "AbstractQuantity", "Acceptance", "AngularMomentum", "AngularVelocities", "BoxVectors",
-                "CenterOfMass", "ConservedEnergy", "Dissipation", "EddyEnergy", "ElectromagneticEnergy",
-                "Enstrophy",
-                "EntanglementEntropy",
-                "Expectation",
+                "CenterOfMass", "ConservedEnergy", "DipoleMoment", "Dissipation", "EddyEnergy",
+                "ElectromagneticEnergy", "Enstrophy", "EntanglementEntropy", "Expectation",
                 "Expression", "Fidelity", "FieldEnergy", "FieldValues", "FlowEnergy", "FreeEnergy", "HeatFlux",
                 "Integral", "KineticEnergy", "Magnetization", "MeshDensity", "MeshPotential",
                 "ModeAmplitude", "Momentum",
@@ -350,8 +348,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "fields": ("PowerSpectrum", "power_spectrum"),
             "observe": (
                 "Estimate", "HardSpherePressure", "Jackknife", "SpinAverages", "block_average",
-                "diffusion_coefficient", "green_kubo", "hard_sphere_pressure", "jackknife",
-                "shell_average", "spin_averages", "wavevectors_within",
+                "dielectric_constant", "diffusion_coefficient", "green_kubo", "hard_sphere_pressure",
+                "jackknife", "shell_average", "spin_averages", "wavevectors_within",
             ),
             "storage": ("Series",),
             "ensemble": ("bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate"),

@@ -220,6 +220,8 @@ SYNONYMS: dict[str, str] = {
     "StateDataReporter": _REPORT, "Reporter": _REPORT, "SaveAt": _REPORT, "Logger": _REPORT,
     "thermo": _REPORT, "Callback": "pk.Every(interval, x=lambda now: …)",
     "dump": _DUMP, "DCDReporter": _DUMP, "Trajectory": _DUMP,
+    "DielectricConstant": "pk.statistics.dielectric_constant",
+    "Permittivity": "pk.statistics.dielectric_constant",
     "Diffusivity": "pk.statistics.diffusion_coefficient", "GreenKubo": "pk.statistics.green_kubo",
     # verbs, files, pictures
     "save": "pk.run(…, to=folder) for frames, pk.save_checkpoint(…) for a state",

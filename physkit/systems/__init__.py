@@ -153,6 +153,7 @@ from .molecular._lennard_jones_fluid import (
     lennard_jones_equation_of_state as lennard_jones_equation_of_state,
 )
 from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
+from .molecular._peptide import alanine_dipeptide_pdb as alanine_dipeptide_pdb
 from .molecular._polymer_melt import kremer_grest_melt as kremer_grest_melt
 from .molecular._water import (
     WATER_MODELS as WATER_MODELS,
