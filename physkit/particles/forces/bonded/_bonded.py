@@ -135,6 +135,8 @@ class AbstractBonded(AbstractForce):
 
     def check_state(self, state: State) -> None:
         particles = self.particles(state)
+        if particles.is_distributed:
+            return  # it was checked before it was sharded
         self.require_valid(particles)
         # A member of a sweep is traced: what its numbers are known from all the same is computed here.
         with evaluate_now():

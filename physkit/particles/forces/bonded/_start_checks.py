@@ -18,8 +18,6 @@ def vectors_at_start(
     tuples: Tuples, differences: tuple[tuple[int, int], ...], particles: Particles
 ) -> np.ndarray | None:
     """x_a − x_b of each tuple by the nearest image, `[v m d]`; None where a trace hides them."""
-    if particles.is_distributed:
-        return None
     position, places = (concrete_value(x) for x in (particles.position, tuples.places))
     if position is None or places is None or not is_concrete(particles.space) or not places.size:
         return None
