@@ -140,6 +140,7 @@ UNITS: dict[str, Unit] = {
     "VorticityTransport.drag": rate,
     "KolmogorovForcing.amplitude": lambda u: u.acceleration,
     "CompressibleEuler.gamma": one,
+    "IdealMHD.gamma": one,
     "FisherKPP.growth": rate,
     "FisherKPP.capacity": amount,
     "KortewegDeVries.nonlinearity": lambda u: u.speed / amount(u),
