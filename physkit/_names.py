@@ -143,12 +143,19 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "fields.equations": (
                 "AbstractDispersiveMedium", "AbstractMedium", "AbstractSource", "ContinuousWave",
                 "ConvolutionalPML", "CurrentSheet", "Dielectric", "Drude", "Lorentz", "Maxwell",
-                "PlaneWave", "PointDipole", "WavePulse",
+                "ModeSource", "PlaneWave", "PointDipole", "WavePulse", "WaveguideMode",
+                "waveguide_mode",
             ),
-            "observe": ("ElectromagneticEnergy", "FluxSpectrum"),
+            "observe": (
+                "ElectromagneticEnergy", "FarField", "FluxSpectrum", "RelativisticKineticEnergy",
+            ),
             "fields": ("ElectromagneticField",),
             "geometry": ("PerfectConductor", "PerfectMagneticConductor"),
-            "integrators": ("Yee",),
+            "coupling": ("deposit_current",),
+            "integrators": (
+                "AbstractPusher", "HigueraCary", "ParticleInCell", "RelativisticBoris",
+                "RelativisticMotion", "Vay", "Yee",
+            ),
         },
     ),
     "errors": (

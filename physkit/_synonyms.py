@@ -26,6 +26,7 @@ _STRATONOVICH = "pk.integrators.StochasticHeun(drift, diffusion=…)"
 _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, constraints=…)"
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
 _FDTD = "pk.electromagnetism.Yee(pk.electromagnetism.Maxwell(media, sources, layer))"
+_PIC = "pk.electromagnetism.ParticleInCell(maxwell, species); without light pk.ParticleMesh(grid)"
 _DIELECTRIC = "pk.electromagnetism.Dielectric(permittivity, shape=…)"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
@@ -274,12 +275,19 @@ SYNONYMS: dict[str, str] = {
     "PML": "pk.electromagnetism.ConvolutionalPML(cells)",
     "CPML": "pk.electromagnetism.ConvolutionalPML(cells)",
     "MaterialGeometry": _DIELECTRIC, "GeometricObject": _DIELECTRIC, "epsilon": _DIELECTRIC,
-    "EigenModeSource": "pk.electromagnetism.PlaneWave(direction, polarization, waveform)",
+    "EigenModeSource": "pk.electromagnetism.ModeSource(waveguide_mode(media, grid, axis, position, frequency), "
+    "waveform)",
+    "ModePlaneSource": "pk.electromagnetism.ModeSource(mode, waveform)",
+    "add_near2far": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",
+    "Near2FarRegion": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",
     "GaussianSource": "pk.electromagnetism.WavePulse(frequency, width, center)",
     "add_flux": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "FluxRegion": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "at_every": "pk.Every(interval, name=function), in Simulation(…, observers=…)",
     "k_point": "pk.electromagnetism.Maxwell(…, wavevector=…)",
+    "Esirkepov": _PIC, "CurrentDeposition": _PIC, "EMPIC": _PIC,
+    "VayPusher": "pk.electromagnetism.Vay()",
+    "HigueraCaryPusher": "pk.electromagnetism.HigueraCary()",
 }  # fmt: skip
 
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"

@@ -68,6 +68,7 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "taylor_green_3d": lambda: systems.taylor_green_3d(resolution=64),
     "thacker_bowl": lambda: systems.thacker_bowl(cells=256),
     "tunneling": lambda: systems.tunneling(cells=4096),
+    "weibel_instability": lambda: systems.weibel_instability(cells=4096),
     "two_species_plasma": lambda: systems.two_species_plasma(particles=100_000, cells=256),
     "two_stream": lambda: systems.two_stream(count=100_000, cells=256),
     "water_box": lambda: systems.water_box(cells=10),

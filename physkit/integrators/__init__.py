@@ -2,9 +2,9 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol), `electromagnetic` (Yee's leapfrog); `baths` (heat baths and barostats around an
-integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that
-grow, replicas that swap, minima).
+(equations with a symbol), `electromagnetic` (Yee's leapfrog, particle-in-cell); `baths` (heat baths and
+barostats around an integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution),
+`sampling` (biases that grow, replicas that swap, minima).
 """
 
 from ._composition_checks import (
@@ -24,6 +24,14 @@ from .baths._cell_rescaling import StochasticCellRescaling as StochasticCellResc
 from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlein
 from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
+from .electromagnetic._particle_in_cell import ParticleInCell as ParticleInCell
+from .electromagnetic._pushers import (
+    AbstractPusher as AbstractPusher,
+    HigueraCary as HigueraCary,
+    RelativisticBoris as RelativisticBoris,
+    Vay as Vay,
+)
+from .electromagnetic._relativistic_motion import RelativisticMotion as RelativisticMotion
 from .electromagnetic._yee import Yee as Yee
 from .monte_carlo._gillespie import (
     AbstractJumpProcess as AbstractJumpProcess,

@@ -23,6 +23,7 @@ from .quantities._acceptance import Acceptance as Acceptance
 from .quantities._dipole_moment import DipoleMoment as DipoleMoment
 from .quantities._electromagnetic_quantities import (
     ElectromagneticEnergy as ElectromagneticEnergy,
+    RelativisticKineticEnergy as RelativisticKineticEnergy,
     require_maxwell as require_maxwell,
 )
 from .quantities._energies import (
@@ -103,6 +104,7 @@ from .statistics._correlation import (
     VelocityAutocorrelation as VelocityAutocorrelation,
 )
 from .statistics._dielectric import dielectric_constant as dielectric_constant
+from .statistics._far_field import FarField as FarField
 from .statistics._first_passage import FirstPassage as FirstPassage
 from .statistics._flux_spectrum import FluxSpectrum as FluxSpectrum
 from .statistics._hard_sphere_pressure import (

@@ -177,6 +177,10 @@ from .plasma._two_species_plasma import (
     ringing as ringing,
     two_species_plasma as two_species_plasma,
 )
+from .plasma._weibel import (
+    weibel_growth_rate as weibel_growth_rate,
+    weibel_instability as weibel_instability,
+)
 from .quantum._hydrogen_molecule import (
     Hydrogen as Hydrogen,
     hydrogen_molecule as hydrogen_molecule,

@@ -58,6 +58,7 @@ SYSTEMS = {
     "landau_damping": lambda: systems.landau_damping(128),
     "two_stream": lambda: systems.two_stream(64, cells=8),
     "two_species_plasma": lambda: systems.two_species_plasma(particles=64, cells=8),
+    "weibel_instability": lambda: systems.weibel_instability(cells=8, per_cell=1, amplitude=0.1),
     "particle_laden": lambda: systems.particle_laden_taylor_green(count=20, cells=8),
     "brusselator": lambda: systems.brusselator(cells=(8, 8)),
     "burgers_wave": lambda: systems.burgers_wave(cells=16),

@@ -80,6 +80,7 @@ SYSTEMS = {
     "particle_laden_taylor_green": lambda: systems.particle_laden_taylor_green(count=50, cells=8),
     "plasma_oscillation": lambda: systems.plasma_oscillation(0.1),
     "plasma_wave": lambda: systems.plasma_wave(count=200, cells=8),
+    "weibel_instability": lambda: systems.weibel_instability(cells=8, per_cell=1),
     "plucked_string": lambda: systems.plucked_string(cells=20),
     "probed_flow": lambda: systems.probed_flow(resolution=16),
     "sedov": lambda: systems.sedov(cells=24),

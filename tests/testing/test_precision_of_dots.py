@@ -147,6 +147,7 @@ SYSTEMS = {
     "thacker_bowl": {"cells": 8},
     "tunneling": {"cells": 64},
     "two_species_plasma": {"particles": 64, "cells": 16},
+    "weibel_instability": {"cells": 8, "per_cell": 1},
     "two_stream": {"count": 64, "cells": 16},
     "water_box": {"cells": 3, "cutoff": 0.4},
     "zeldovich_pancake": {"count": 16, "cells": 16},

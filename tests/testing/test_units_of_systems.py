@@ -84,6 +84,7 @@ UNITS: dict[str, Unit] = {
     # Electromagnetism
     "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.length**3,
     "Maxwell.vacuum_permeability": lambda u: u.mass * u.length / u.charge**2,
+    "RelativisticKineticEnergy.speed_of_light": lambda u: u.speed,
     "Dielectric.permittivity": one,
     "PlaneWave.direction": one,
     "PlaneWave.polarization": one,
@@ -268,6 +269,7 @@ CASES = {
     "landau_damping": Case({"count": 1024}),
     "plasma_oscillation": Case({}),
     "two_stream": Case({"count": 256, "cells": 16}),
+    "weibel_instability": Case({"cells": 8, "per_cell": 1, "every": 2}),
     "two_species_plasma": Case({"particles": 64, "cells": 16}),
     # Gas
     "sound_wave": Case({"cells": 16}),

@@ -29,6 +29,11 @@ from .electromagnetism._media import (
     Drude as Drude,
     Lorentz as Lorentz,
 )
+from .electromagnetism._mode_source import (
+    ModeSource as ModeSource,
+    WaveguideMode as WaveguideMode,
+    waveguide_mode as waveguide_mode,
+)
 from .electromagnetism._plane_wave import PlaneWave as PlaneWave
 from .electromagnetism._sources import (
     AbstractSource as AbstractSource,
