@@ -197,6 +197,8 @@ SYNONYMS: dict[str, str] = {
     "LayeredModel": "pk.equations.QuasiGeostrophic(viscosity, depth, coupling)",
     "SQG": "pk.equations.SurfaceQuasiGeostrophic(viscosity)",
     "SQGModel": "pk.equations.SurfaceQuasiGeostrophic(viscosity)",
+    "HydrostaticFreeSurfaceModel": "pk.equations.HydrostaticFlow(gravity, coriolis=…)",
+    "PrimitiveEquations": "pk.equations.HydrostaticFlow(gravity, coriolis=…)",
     "SphereBasis": "pk.SphericalGrid(radius, truncation)",
     "SphericalHarmonics": "pk.SphericalGrid(radius, truncation)",
     "Sphere": "pk.SphericalGrid(radius, truncation); a solid ball in a flow is pk.equations.Ball",

@@ -20,6 +20,7 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "barotropic_jet": lambda: systems.barotropic_jet(85),
     "mountain_flow": lambda: systems.mountain_flow(42),
     "rossby_haurwitz_wave": lambda: systems.rossby_haurwitz_wave(42),
+    "baroclinic_channel": lambda: systems.baroclinic_channel((96, 96, 24)),
     "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=256),
     "brusselator": lambda: systems.brusselator(cells=(256, 256)),
     "burgers_wave": lambda: systems.burgers_wave(cells=4096),

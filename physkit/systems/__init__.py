@@ -20,6 +20,7 @@ from .electromagnetism._dielectric_slab import (
     dielectric_slab as dielectric_slab,
     slab_coefficients as slab_coefficients,
 )
+from .flow._baroclinic_channel import baroclinic_channel as baroclinic_channel
 from .flow._baroclinic_turbulence import baroclinic_turbulence as baroclinic_turbulence
 from .flow._cavities import (
     CAVITY_PROFILE as CAVITY_PROFILE,

@@ -190,6 +190,7 @@ TESTED_ELSEWHERE = {
     "FitzHughNagumo",
     "GravityWaves",
     "IdealMHD",
+    "HydrostaticFlow",
     "IncompressibleFlow",
     "KellerSegel",
     "KolmogorovForcing",

@@ -67,6 +67,7 @@ SYSTEMS = {
     "barotropic_jet": lambda: systems.barotropic_jet(5, every=2),
     "mountain_flow": lambda: systems.mountain_flow(5, every=2),
     "rossby_haurwitz_wave": lambda: systems.rossby_haurwitz_wave(6, every=2),
+    "baroclinic_channel": lambda: systems.baroclinic_channel((6, 6, 4), every=2),
     "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=12, every=2),
     "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(12, 12)),
     "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=32),

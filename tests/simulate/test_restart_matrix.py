@@ -90,6 +90,7 @@ SYSTEMS = {
     "barotropic_jet": lambda: systems.barotropic_jet(5),
     "mountain_flow": lambda: systems.mountain_flow(5),
     "rossby_haurwitz_wave": lambda: systems.rossby_haurwitz_wave(5),
+    "baroclinic_channel": lambda: systems.baroclinic_channel((6, 6, 4)),
     "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=8),
     "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(8, 8)),
     "stommel_gyre": lambda: systems.stommel_gyre(cells=8),

@@ -139,6 +139,7 @@ SYSTEMS = {
     "barotropic_jet": {"truncation": 5},
     "mountain_flow": {"truncation": 5},
     "rossby_haurwitz_wave": {"truncation": 5},
+    "baroclinic_channel": {"cells": (6, 6, 4)},
     "baroclinic_turbulence": {"cells": 8},
     "spinodal_decomposition": {"cells": (8, 8)},
     "stommel_gyre": {"cells": 8},

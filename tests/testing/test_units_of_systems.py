@@ -314,6 +314,7 @@ CASES = {
         fixed=("length", "time"),
         why="the Earth, in metres and seconds",
     ),
+    "baroclinic_channel": Case({"cells": (6, 6, 4), "every": 2}),
     "baroclinic_turbulence": Case({"cells": 8, "every": 2}, rate),
     # Reactions
     "brusselator": Case(

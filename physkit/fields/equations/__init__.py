@@ -67,6 +67,7 @@ from .fluid._vorticity_transport import (
 )
 from .geophysical._balanced_flow import AbstractBalancedFlow as AbstractBalancedFlow
 from .geophysical._barotropic_vorticity import BarotropicVorticity as BarotropicVorticity
+from .geophysical._hydrostatic_flow import HydrostaticFlow as HydrostaticFlow
 from .geophysical._quasi_geostrophic import QuasiGeostrophic as QuasiGeostrophic
 from .geophysical._spherical_shallow_water import SphericalShallowWater as SphericalShallowWater
 from .geophysical._surface_quasi_geostrophic import (
