@@ -138,7 +138,6 @@ SYNONYMS: dict[str, str] = {
     "System": _SIMULATION, "Simulator": _SIMULATION, "Context": _SIMULATION, "Model": _SIMULATION,
     "Solver": _SIMULATION, "Timestepper": _SIMULATION,
     "NonhydrostaticModel": "pk.equations.NavierStokes in an integrator",
-    "HydrostaticFreeSurfaceModel": "pk.equations.ShallowWater in an integrator",
     "Periodic": "pk.Box([…]), which is periodic; the boundary of a field is pk.boundaries.Periodic()",
     "PeriodicGeneral": "pk.Box([…]) or pk.Triclinic(vectors)", "PeriodicBox": "pk.Box([…])",
     "Cell": "pk.Box([…]) or pk.Triclinic(vectors)", "OpenSpace": "pk.Free()",

@@ -207,7 +207,7 @@ CASES = (
         "internal-wave",
         internal_wave,
         (Published("c π / (NH)", 1.0, 0.01, "relative"),),
-        "Vallis 2017, §7.3",
+        "Vallis 2017",
     ),
     Case(
         "eady",
