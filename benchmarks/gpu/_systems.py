@@ -49,6 +49,8 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "ising_model": lambda: systems.ising_model(2.269, cells=(1024, 1024)),
     "lorenz": systems.lorenz,
     "potts_model": lambda: systems.potts_model(3, cells=(1024, 1024)),
+    "oregonator": systems.oregonator,
+    "schloegl": systems.schloegl,
     "particle_mesh_universe": lambda: systems.particle_mesh_universe(cells=64),
     "particle_laden_taylor_green": lambda: systems.particle_laden_taylor_green(
         count=100_000, cells=128
