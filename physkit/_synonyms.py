@@ -27,6 +27,8 @@ _CONSTRAINTS = "pk.DistanceConstraints(pairs, lengths), in pk.Particles(…, con
 _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperatures are energies, k_B T"
 _FDTD = "pk.electromagnetism.Yee(pk.electromagnetism.Maxwell(media, sources, layer))"
 _PIC = "pk.electromagnetism.ParticleInCell(maxwell, species); without light pk.ParticleMesh(grid)"
+_LBM = "pk.lattice_boltzmann.StreamAndCollide(pk.lattice_boltzmann.LatticeBoltzmann(viscosity))"
+_TRT = "pk.lattice_boltzmann.TwoRelaxationTimes()"
 _DIELECTRIC = "pk.electromagnetism.Dielectric(permittivity, shape=…)"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
@@ -285,6 +287,12 @@ SYNONYMS: dict[str, str] = {
     "add_flux": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "FluxRegion": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "at_every": "pk.Every(interval, name=function), in Simulation(…, observers=…)",
+    # lattices
+    "LBM": _LBM, "LatticeBoltzmannMethod": _LBM, "BGKCollision": "pk.lattice_boltzmann.BGK()",
+    "TRT": _TRT, "MRT": "pk.lattice_boltzmann.CentralMoments()",
+    "CumulantCollision": "pk.lattice_boltzmann.CentralMoments()",
+    "BounceBack": "pk.boundaries.NoSlip()", "HalfwayBounceBack": "pk.boundaries.NoSlip()",
+    "ZouHe": "pk.boundaries.Dirichlet([u, v]), pk.boundaries.FixedPressure(p)",
     "k_point": "pk.electromagnetism.Maxwell(…, wavevector=…)",
     "Esirkepov": _PIC, "CurrentDeposition": _PIC, "EMPIC": _PIC,
     "VayPusher": "pk.electromagnetism.Vay()",
@@ -292,7 +300,6 @@ SYNONYMS: dict[str, str] = {
 }  # fmt: skip
 
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
-_LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
 
 # A name elsewhere → what is not there, and what comes closest.
@@ -302,7 +309,7 @@ ABSENT: dict[str, str] = {
     "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
     "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",
-    "LBM": _LBM, "LatticeBoltzmann": _LBM,
+    "VOF": "volumes of fluid: pk.lattice_boltzmann.ShanChen() is a fluid in two phases",
     "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,

@@ -3,6 +3,7 @@
 from physkit.geometry import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
+    FixedPressure as FixedPressure,
     Inflow as Inflow,
     Mirror as Mirror,
     Neumann as Neumann,

@@ -2,9 +2,10 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol), `electromagnetic` (Yee's leapfrog, particle-in-cell); `baths` (heat baths and
-barostats around an integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution),
-`sampling` (biases that grow, replicas that swap, minima).
+(equations with a symbol), `electromagnetic` (Yee's leapfrog, particle-in-cell), `lattice_boltzmann`
+(populations that move and collide); `baths` (heat baths and barostats around an integrator), `monte_carlo`
+(moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas that swap,
+minima).
 """
 
 from ._composition_checks import (
@@ -33,6 +34,7 @@ from .electromagnetic._pushers import (
 )
 from .electromagnetic._relativistic_motion import RelativisticMotion as RelativisticMotion
 from .electromagnetic._yee import Yee as Yee
+from .lattice_boltzmann._stream_and_collide import StreamAndCollide as StreamAndCollide
 from .monte_carlo._gillespie import (
     AbstractJumpProcess as AbstractJumpProcess,
     Gillespie as Gillespie,

@@ -45,6 +45,10 @@ from .quantities._flow_quantities import (
     Dissipation as Dissipation,
     Enstrophy as Enstrophy,
     FlowEnergy as FlowEnergy,
+    FluidDensity as FluidDensity,
+    FluidPressure as FluidPressure,
+    FluidTemperature as FluidTemperature,
+    FluidVelocity as FluidVelocity,
     NusseltNumber as NusseltNumber,
     SolidForce as SolidForce,
 )
