@@ -1,7 +1,7 @@
 """Light behind a glass rod: a jet narrower than the wavelength, and the colors of a thin slab.
 
 A plane wave falls on a rod of index 1.5; an absorbing layer takes what leaves. The series of Bessel functions
-that solves the scattering exactly (Bohren & Huffman, 1983, §8.4) is the line in the cut. A pulse
+that solves the scattering exactly (Bohren & Huffman, 1983, chapter 8) is the line in the cut. A pulse
 on a slab of index 2 gives its reflection at all frequencies at once; Airy's formula is the line.
 """
 

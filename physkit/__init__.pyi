@@ -36,6 +36,7 @@ from ._stubs import (
     forces as forces,
     guards as guards,
     kernels as kernels,
+    lattice_boltzmann as lattice_boltzmann,
     limiters as limiters,
     mesh as mesh,
     observers as observers,

@@ -28,6 +28,9 @@ _UNITS = "pk.units.metal.kelvin, …: constants in systems of units; temperature
 _FDTD = "pk.electromagnetism.Yee(pk.electromagnetism.Maxwell(media, sources, layer))"
 _SOUND = "pk.acoustics.StaggeredLeapfrog(pk.acoustics.KSpaceAcoustics(speed, density))"
 _SENSORS = "pk.acoustics.Sensors(positions, part), in pk.Every(1, …)"
+_PIC = "pk.electromagnetism.ParticleInCell(maxwell, species); without light pk.ParticleMesh(grid)"
+_LBM = "pk.lattice_boltzmann.StreamAndCollide(pk.lattice_boltzmann.LatticeBoltzmann(viscosity))"
+_TRT = "pk.lattice_boltzmann.TwoRelaxationTimes()"
 _DIELECTRIC = "pk.electromagnetism.Dielectric(permittivity, shape=…)"
 _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
@@ -139,7 +142,6 @@ SYNONYMS: dict[str, str] = {
     "System": _SIMULATION, "Simulator": _SIMULATION, "Context": _SIMULATION, "Model": _SIMULATION,
     "Solver": _SIMULATION, "Timestepper": _SIMULATION,
     "NonhydrostaticModel": "pk.equations.NavierStokes in an integrator",
-    "HydrostaticFreeSurfaceModel": "pk.equations.ShallowWater in an integrator",
     "Periodic": "pk.Box([…]), which is periodic; the boundary of a field is pk.boundaries.Periodic()",
     "PeriodicGeneral": "pk.Box([…]) or pk.Triclinic(vectors)", "PeriodicBox": "pk.Box([…])",
     "Cell": "pk.Box([…]) or pk.Triclinic(vectors)", "OpenSpace": "pk.Free()",
@@ -198,6 +200,8 @@ SYNONYMS: dict[str, str] = {
     "LayeredModel": "pk.equations.QuasiGeostrophic(viscosity, depth, coupling)",
     "SQG": "pk.equations.SurfaceQuasiGeostrophic(viscosity)",
     "SQGModel": "pk.equations.SurfaceQuasiGeostrophic(viscosity)",
+    "HydrostaticFreeSurfaceModel": "pk.equations.HydrostaticFlow(gravity, coriolis=…)",
+    "PrimitiveEquations": "pk.equations.HydrostaticFlow(gravity, coriolis=…)",
     "SphereBasis": "pk.SphericalGrid(radius, truncation)",
     "SphericalHarmonics": "pk.SphericalGrid(radius, truncation)",
     "Sphere": "pk.SphericalGrid(radius, truncation); a solid ball in a flow is pk.equations.Ball",
@@ -222,6 +226,8 @@ SYNONYMS: dict[str, str] = {
     "StateDataReporter": _REPORT, "Reporter": _REPORT, "SaveAt": _REPORT, "Logger": _REPORT,
     "thermo": _REPORT, "Callback": "pk.Every(interval, x=lambda now: …)",
     "dump": _DUMP, "DCDReporter": _DUMP, "Trajectory": _DUMP,
+    "DielectricConstant": "pk.statistics.dielectric_constant",
+    "Permittivity": "pk.statistics.dielectric_constant",
     "Diffusivity": "pk.statistics.diffusion_coefficient", "GreenKubo": "pk.statistics.green_kubo",
     # verbs, files, pictures
     "save": "pk.run(…, to=folder) for frames, pk.save_checkpoint(…) for a state",
@@ -284,16 +290,28 @@ SYNONYMS: dict[str, str] = {
     "PML": "pk.electromagnetism.ConvolutionalPML(cells)",
     "CPML": "pk.electromagnetism.ConvolutionalPML(cells)",
     "MaterialGeometry": _DIELECTRIC, "GeometricObject": _DIELECTRIC, "epsilon": _DIELECTRIC,
-    "EigenModeSource": "pk.electromagnetism.PlaneWave(direction, polarization, waveform)",
+    "EigenModeSource": "pk.electromagnetism.ModeSource(waveguide_mode(media, grid, axis, position, frequency), "
+    "waveform)",
+    "ModePlaneSource": "pk.electromagnetism.ModeSource(mode, waveform)",
+    "add_near2far": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",
+    "Near2FarRegion": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",
     "GaussianSource": "pk.electromagnetism.WavePulse(frequency, width, center)",
     "add_flux": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "FluxRegion": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "at_every": "pk.Every(interval, name=function), in Simulation(…, observers=…)",
+    # lattices
+    "LBM": _LBM, "LatticeBoltzmannMethod": _LBM, "BGKCollision": "pk.lattice_boltzmann.BGK()",
+    "TRT": _TRT, "MRT": "pk.lattice_boltzmann.CentralMoments()",
+    "CumulantCollision": "pk.lattice_boltzmann.CentralMoments()",
+    "BounceBack": "pk.boundaries.NoSlip()", "HalfwayBounceBack": "pk.boundaries.NoSlip()",
+    "ZouHe": "pk.boundaries.Dirichlet([u, v]), pk.boundaries.FixedPressure(p)",
     "k_point": "pk.electromagnetism.Maxwell(…, wavevector=…)",
+    "Esirkepov": _PIC, "CurrentDeposition": _PIC, "EMPIC": _PIC,
+    "VayPusher": "pk.electromagnetism.Vay()",
+    "HigueraCaryPusher": "pk.electromagnetism.HigueraCary()",
 }  # fmt: skip
 
 _ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
-_LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
 
 # A name elsewhere → what is not there, and what comes closest.
@@ -303,7 +321,7 @@ ABSENT: dict[str, str] = {
     "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
     "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
     "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",
-    "LBM": _LBM, "LatticeBoltzmann": _LBM,
+    "VOF": "volumes of fluid: pk.lattice_boltzmann.ShanChen() is a fluid in two phases",
     "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
     "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,

@@ -63,6 +63,7 @@ PLUMBING = {
         "unknown_boundaries", "unshard_array", "with_comm",
     },
     "fields.elliptic": {"divergence_of_flux"},
+    "fields.lattice_boltzmann": {"require_populations"},
     "fields.operators": {"half_cell_neighbors"},
     "fields": {
         "LayerMemory",

@@ -21,6 +21,7 @@ LAYERS = {
     "fields.finite_volume": "conservation laws, reconstruction, limiters, Riemann solvers",
     "fields.elliptic": "Poisson and Helmholtz",
     "fields.equations": "partial differential equations",
+    "fields.lattice_boltzmann": "fluids on lattices",
     "quantum": "qubits, circuits, open systems",
     "spins": "spins on lattices",
     "reactions": "networks of reactions",

@@ -3,6 +3,7 @@
 from physkit.geometry import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
+    FixedPressure as FixedPressure,
     FreeSurface as FreeSurface,
     Inflow as Inflow,
     Mirror as Mirror,

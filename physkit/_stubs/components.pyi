@@ -21,6 +21,7 @@ from physkit.fields import (
     FieldIncrement as FieldIncrement,
     FlowState as FlowState,
     Gas as Gas,
+    HydrostaticState as HydrostaticState,
     MagnetizedGas as MagnetizedGas,
     ShallowWaterState as ShallowWaterState,
     Spectrum as Spectrum,

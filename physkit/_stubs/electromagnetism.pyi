@@ -11,13 +11,18 @@ from physkit.fields.equations import (
     Drude as Drude,
     Lorentz as Lorentz,
     Maxwell as Maxwell,
+    ModeSource as ModeSource,
     PlaneWave as PlaneWave,
     PointDipole as PointDipole,
     WavePulse as WavePulse,
+    WaveguideMode as WaveguideMode,
+    waveguide_mode as waveguide_mode,
 )
 from physkit.observe import (
     ElectromagneticEnergy as ElectromagneticEnergy,
+    FarField as FarField,
     FluxSpectrum as FluxSpectrum,
+    RelativisticKineticEnergy as RelativisticKineticEnergy,
 )
 from physkit.fields import (
     ElectromagneticField as ElectromagneticField,
@@ -26,6 +31,15 @@ from physkit.geometry import (
     PerfectConductor as PerfectConductor,
     PerfectMagneticConductor as PerfectMagneticConductor,
 )
+from physkit.coupling import (
+    deposit_current as deposit_current,
+)
 from physkit.integrators import (
+    AbstractPusher as AbstractPusher,
+    HigueraCary as HigueraCary,
+    ParticleInCell as ParticleInCell,
+    RelativisticBoris as RelativisticBoris,
+    RelativisticMotion as RelativisticMotion,
+    Vay as Vay,
     Yee as Yee,
 )

@@ -28,6 +28,7 @@ from physkit.fields.equations import (
     FourierNeuralOperator as FourierNeuralOperator,
     GravityWaves as GravityWaves,
     GrayScott as GrayScott,
+    HydrostaticFlow as HydrostaticFlow,
     IdealMHD as IdealMHD,
     IncompressibleFlow as IncompressibleFlow,
     KellerSegel as KellerSegel,

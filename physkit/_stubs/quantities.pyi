@@ -8,6 +8,7 @@ from physkit.observe import (
     BoxVectors as BoxVectors,
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
+    DipoleMoment as DipoleMoment,
     Dissipation as Dissipation,
     EddyEnergy as EddyEnergy,
     ElectromagneticEnergy as ElectromagneticEnergy,

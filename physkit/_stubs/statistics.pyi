@@ -10,6 +10,7 @@ from physkit.observe import (
     Jackknife as Jackknife,
     SpinAverages as SpinAverages,
     block_average as block_average,
+    dielectric_constant as dielectric_constant,
     diffusion_coefficient as diffusion_coefficient,
     green_kubo as green_kubo,
     hard_sphere_pressure as hard_sphere_pressure,

@@ -1,6 +1,7 @@
 """Particles and fields together."""
 
 from ._comoving import Comoving as Comoving
+from ._current import deposit_current as deposit_current
 from ._drag import Drag as Drag
 from ._kernels import (
     CIC as CIC,

@@ -4,7 +4,6 @@ Blocks are padded with ghost points first, so that no index wraps around or need
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,14 +16,10 @@ from jaxtyping import Array, Float, Int
 from physkit.core import ParameterError, PyTree, ShapeError, linear_call
 from physkit.geometry import Grid, Location
 
-from ._integer_sums import integer_sums
 from ._kernels import AbstractKernel
-
-_COPIES = 8  # copies of a small grid: particles next to one another in memory add to different ones
-_COPY_BYTES = 2**14  # the most bytes of these copies, so that they stay in the fastest cache
+from ._scatter_sums import Weights, add_in_order, add_integers, rows_of
 
 Coordinates = tuple[Array, ...]
-Weights = tuple[tuple[Array, ...], ...]  # per axis and point along it, `[n]`
 WeightFunction = Callable[[Array], tuple[Array, ...]]
 Orders = tuple[int, ...]  # per axis, how many derivatives of the kernel; none at all if empty
 
@@ -80,13 +75,7 @@ class Layout:
 
     def rows(self, weights: Weights) -> Iterator[tuple[int, Array | None]]:
         """Offset and weight of every row of points along the last axis; None for a weight of 1."""
-        strides = [math.prod(self.points[k + 1 :]) for k in range(len(self.points))]
-        for corner in itertools.product(range(self.kernel.order), repeat=len(self.points) - 1):
-            offset, weight = 0, None
-            for k, (along, j) in enumerate(zip(weights[:-1], corner, strict=True)):
-                offset += j * strides[k]
-                weight = along[j] if weight is None else weight * along[j]
-            yield offset, weight
+        return rows_of(self.points, weights)
 
 
 def grid_coordinates(
@@ -241,17 +230,10 @@ def _scatter_by_platform(transfer: Scatter, x: Coordinates, values: Array) -> Ar
 
 def _scatter_integers(transfer: Scatter, x: Coordinates, values: Array) -> Array:
     """For devices that add in any order."""
-    layout = transfer.layout
-    base, weights = layout.locate(x, transfer.orders)
-    shifts, factors = [], []
-    for offset, weight in layout.rows(weights):
-        for j, along in enumerate(weights[-1]):
-            shifts.append(offset + j)
-            factors.append(along if weight is None else weight * along)
-    index = base[None] + jnp.asarray(shifts, jnp.int32)[:, None]
-    factor = jnp.stack(factors)
-    sums = [integer_sums(index, value[None] * factor, layout.size) for value in values]
-    return jnp.stack(sums).reshape(-1, *layout.points)
+    base, weights = transfer.layout.locate(x, transfer.orders)
+    return jnp.stack(
+        [add_integers(transfer.layout.points, base, (weights,), value) for value in values]
+    )
 
 
 def _scatter_in_order(transfer: Scatter, x: Coordinates, values: Array) -> Array:
@@ -259,29 +241,10 @@ def _scatter_in_order(transfer: Scatter, x: Coordinates, values: Array) -> Array
     # Optimization barrier: compute the values once, not again for every point of the kernel.
     values = jax.lax.optimization_barrier(values)
     base, weights = transfer.layout.locate(x, transfer.orders)
-    last_weights, size = weights[-1], transfer.layout.size
     out = []
     for value in values:
-        # Add to two neighboring points as one complex number: half the memory traffic. The pair that starts
-        # at point p is entry p of `pairs`; an odd last point is added by itself.
-        pairs, singles = _Sums(size), _Sums(size)
-        for offset, weight in transfer.layout.rows(weights):
-            for j in range(0, len(last_weights) - 1, 2):
-                amount = value if weight is None else value * weight
-                both = jax.lax.complex(amount * last_weights[j], amount * last_weights[j + 1])
-                value, base = pairs.add(base, offset + j, both, value)
-            if len(last_weights) % 2:
-                amount = (value if weight is None else value * weight) * last_weights[-1]
-                value, base = singles.add(base, offset + len(last_weights) - 1, amount, value)
-        total = jnp.zeros(size, value.dtype)
-        if pairs.copies is not None:
-            both = pairs.total()
-            # The imaginary part belongs to the next point along the last axis.
-            total += both.real
-            total = total.at[1:].add(both.imag[:-1])
-        if singles.copies is not None:
-            total += singles.total()
-        out.append(total.reshape(transfer.layout.points))
+        total, base = add_in_order(transfer.layout.points, base, (weights,), value)
+        out.append(total)
     return jnp.stack(out)
 
 
@@ -301,37 +264,3 @@ def _(transfer: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Ar
 
 def _has_tangent(tangent: object) -> bool:
     return not isinstance(tangent, jax.custom_derivatives.SymbolicZero)
-
-
-class _Sums:
-    """Partial sums per point; in several copies where the grid is small."""
-
-    def __init__(self, size: int):
-        self.size = size
-        self.copies: Array | None = None  # `[size · number of copies]`
-
-    def add(
-        self, base: Int[Array, " n"], offset: int, amount: Array, value: Array
-    ) -> tuple[Array, Array]:
-        """Add to the points `base + offset`; return `value, base`, on which the next call must depend.
-
-        Through this dependence the next amount is computed only after this one was added. Otherwise the
-        compiler would hold the amounts for all points of the kernel at once.
-        """
-        count = _COPIES
-        while count > 1 and count * self.size * amount.dtype.itemsize > _COPY_BYTES:
-            count //= 2
-        # Particles sorted by cell add to the same point one after another, and each would wait for the one
-        # before; different copies let them go on independently.
-        which = jnp.arange(base.shape[0], dtype=jnp.int32) & (count - 1)
-        copies = self.copies
-        if copies is None:
-            copies = jnp.zeros(self.size * count, amount.dtype)
-        index = (base + offset) * count + which
-        copies = copies.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
-        self.copies, base, value = jax.lax.optimization_barrier((copies, base, value))
-        return value, base
-
-    def total(self) -> Array:
-        assert self.copies is not None
-        return jnp.sum(self.copies.reshape(self.size, -1), axis=1)

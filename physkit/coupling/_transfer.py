@@ -152,7 +152,7 @@ def deposit_at(
     rows = values.reshape(n, math.prod(components)).T
     # (components, points with ghosts): a particle near the edge of the block also adds to ghosts.
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
-    total = _fold_ghosts(grid, location, layout, padded.reshape(*components, *layout.points))
+    total = fold_ghosts(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)
     # A point on a wall has half a cell: divide the amount there by half the volume.
     for weight in grid.quadrature_weights(location):
@@ -243,7 +243,7 @@ def mirrors(grid: Grid) -> Boundaries:
     )
 
 
-def _fold_ghosts(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
+def fold_ghosts(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
     """The transpose of padding with mirrors: each ghost is added to the point that it is a copy of.
 
     Over devices, the transpose of the halo exchange sends ghosts back to the device that owns them.

@@ -39,6 +39,7 @@ from .states._field_group import (
 from .states._flow_state import FlowState as FlowState
 from .states._gas import Gas as Gas
 from .states._gas_inflow import GasInflow as GasInflow
+from .states._hydrostatic_state import HydrostaticState as HydrostaticState
 from .states._layer_memory import LayerMemory as LayerMemory
 from .states._magnetized_gas import MagnetizedGas as MagnetizedGas
 from .states._shallow_water_state import ShallowWaterState as ShallowWaterState

@@ -15,6 +15,7 @@ from .boundaries._conductors import (
     PerfectConductor as PerfectConductor,
     PerfectMagneticConductor as PerfectMagneticConductor,
 )
+from .boundaries._fixed_pressure import FixedPressure as FixedPressure
 from .boundaries._free_surface import FreeSurface as FreeSurface
 from .boundaries._parse_boundaries import (
     Boundaries as Boundaries,

@@ -2,9 +2,10 @@
 
 Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
 any state), `splitting` (integrators made of integrators), `quantum` (qubits and open systems), `spectral`
-(equations with a symbol), `staggered` (leapfrogs of light and sound); `baths` (heat baths and barostats around
-an integrator), `monte_carlo` (moves drawn at random that keep a Boltzmann distribution), `sampling` (biases
-that grow, replicas that swap, minima).
+(equations with a symbol), `staggered` (leapfrogs of light and sound, particle-in-cell), `lattice_boltzmann`
+(populations that move and collide); `baths` (heat baths and barostats around an integrator), `monte_carlo`
+(moves drawn at random that keep a Boltzmann distribution), `sampling` (biases that grow, replicas that swap,
+minima).
 """
 
 from ._composition_checks import (
@@ -24,6 +25,7 @@ from .baths._cell_rescaling import StochasticCellRescaling as StochasticCellResc
 from .baths._martyna_tobias_klein import MartynaTobiasKlein as MartynaTobiasKlein
 from .baths._monte_carlo_barostat import MonteCarloBarostat as MonteCarloBarostat
 from .baths._velocity_rescaling import VelocityRescaling as VelocityRescaling
+from .lattice_boltzmann._stream_and_collide import StreamAndCollide as StreamAndCollide
 from .monte_carlo._gillespie import (
     AbstractJumpProcess as AbstractJumpProcess,
     Gillespie as Gillespie,
@@ -105,5 +107,13 @@ from .splitting._lie_strang import (
 )
 from .splitting._subcycle import Subcycle as Subcycle
 from .splitting._symmetric_composition import Composition as Composition
+from .staggered._particle_in_cell import ParticleInCell as ParticleInCell
+from .staggered._pushers import (
+    AbstractPusher as AbstractPusher,
+    HigueraCary as HigueraCary,
+    RelativisticBoris as RelativisticBoris,
+    Vay as Vay,
+)
+from .staggered._relativistic_motion import RelativisticMotion as RelativisticMotion
 from .staggered._staggered_leapfrog import StaggeredLeapfrog as StaggeredLeapfrog
 from .staggered._yee import Yee as Yee

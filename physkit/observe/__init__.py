@@ -20,8 +20,10 @@ from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .guards._quantum_guards import NormDrift as NormDrift, PositiveDensity as PositiveDensity
 from .quantities._acceptance import Acceptance as Acceptance
+from .quantities._dipole_moment import DipoleMoment as DipoleMoment
 from .quantities._electromagnetic_quantities import (
     ElectromagneticEnergy as ElectromagneticEnergy,
+    RelativisticKineticEnergy as RelativisticKineticEnergy,
     require_maxwell as require_maxwell,
 )
 from .quantities._energies import (
@@ -43,6 +45,10 @@ from .quantities._flow_quantities import (
     Dissipation as Dissipation,
     Enstrophy as Enstrophy,
     FlowEnergy as FlowEnergy,
+    FluidDensity as FluidDensity,
+    FluidPressure as FluidPressure,
+    FluidTemperature as FluidTemperature,
+    FluidVelocity as FluidVelocity,
     NusseltNumber as NusseltNumber,
     SolidForce as SolidForce,
 )
@@ -102,6 +108,8 @@ from .statistics._correlation import (
     MeanSquareDisplacement as MeanSquareDisplacement,
     VelocityAutocorrelation as VelocityAutocorrelation,
 )
+from .statistics._dielectric import dielectric_constant as dielectric_constant
+from .statistics._far_field import FarField as FarField
 from .statistics._first_passage import FirstPassage as FirstPassage
 from .statistics._flux_spectrum import FluxSpectrum as FluxSpectrum
 from .statistics._hard_sphere_pressure import (

@@ -28,6 +28,7 @@ from .electromagnetism._dielectric_slab import (
     dielectric_slab as dielectric_slab,
     slab_coefficients as slab_coefficients,
 )
+from .flow._baroclinic_channel import baroclinic_channel as baroclinic_channel
 from .flow._baroclinic_turbulence import baroclinic_turbulence as baroclinic_turbulence
 from .flow._cavities import (
     CAVITY_PROFILE as CAVITY_PROFILE,
@@ -161,6 +162,7 @@ from .molecular._lennard_jones_fluid import (
     lennard_jones_equation_of_state as lennard_jones_equation_of_state,
 )
 from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
+from .molecular._peptide import alanine_dipeptide_pdb as alanine_dipeptide_pdb
 from .molecular._polymer_melt import kremer_grest_melt as kremer_grest_melt
 from .molecular._water import (
     WATER_MODELS as WATER_MODELS,
@@ -183,6 +185,10 @@ from .plasma._two_species_plasma import (
     Ringing as Ringing,
     ringing as ringing,
     two_species_plasma as two_species_plasma,
+)
+from .plasma._weibel import (
+    weibel_growth_rate as weibel_growth_rate,
+    weibel_instability as weibel_instability,
 )
 from .quantum._hydrogen_molecule import (
     Hydrogen as Hydrogen,

@@ -191,6 +191,7 @@ TESTED_ELSEWHERE = {
     "FitzHughNagumo",
     "GravityWaves",
     "IdealMHD",
+    "HydrostaticFlow",
     "IncompressibleFlow",
     "KSpaceAcoustics",
     "KellerSegel",

@@ -1,7 +1,5 @@
 """Force fields of OpenMM, against its Reference platform."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +10,12 @@ from physkit.core import Clock, ParameterError, StepCount
 from physkit.geometry import Free
 from physkit.particles import RigidWater, constrain
 from physkit.particles.forces import Forces, VirtualSites
+from physkit.systems import alanine_dipeptide_pdb
 
 openmm = pytest.importorskip("openmm")
 app = pytest.importorskip("openmm.app")
 
-PEPTIDE = Path(__file__).parent / "alanine_dipeptide.pdb"
+PEPTIDE = alanine_dipeptide_pdb()
 # OpenMM's force → the terms that it becomes.
 TERMS = {
     "HarmonicBondForce": ("bonds",),

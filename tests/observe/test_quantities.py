@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import ComponentError, ObserverError, ShapeError
+from physkit.core import ComponentError, ObserverError, ParameterError, ShapeError
 from physkit.geometry import Box, Free, Triclinic
 from physkit.observe import (
     AngularMomentum,
     CenterOfMass,
+    DipoleMoment,
     KineticEnergy,
     Momentum,
     Positions,
@@ -19,6 +20,7 @@ from physkit.observe import (
     Temperature,
     TotalEnergy,
     Velocities,
+    dielectric_constant,
 )
 from physkit.particles import Particles
 
@@ -133,6 +135,20 @@ def test_pressure_needs_a_volume():
             Pressure()(snapshot(particles(space=space), Springs()))
 
 
+def test_dielectric_constant_of_dipoles_that_turn_freely():
+    """⟨M²⟩ = n μ²: ε − 1 = 4π n μ²/(3 V k_B T)."""
+    turns = np.random.default_rng(5).normal(size=(4000, 50, 3))
+    moments = 0.4 * np.sum(turns / np.linalg.norm(turns, axis=-1, keepdims=True), axis=1)
+    found = dielectric_constant(moments, 7.0, 1.3, 2.0)
+    exact = 1 + 4 * np.pi * 2.0 * 50 * 0.4**2 / (3 * 7.0 * 1.3)
+    assert 0 < found.error < 0.05 * exact
+    assert abs(found.value - exact) < 4 * found.error
+    with pytest.raises(ParameterError, match="16 frames"):
+        dielectric_constant(moments[:9], 7.0, 1.3)
+    with pytest.raises(ShapeError, match=r"\[m d\]"):
+        dielectric_constant(moments[:, 0], 7.0, 1.3)
+
+
 def test_momenta():
     image = np.random.default_rng(3).integers(-2, 3, (6, 3))
     cell = Triclinic([[5.0, 0, 0], [1.0, 6.0, 0], [0.5, 0.2, 7.0]])
@@ -144,6 +160,11 @@ def test_momenta():
     np.testing.assert_allclose(Momentum()(now), np.sum(m * v, 0), rtol=1e-12)
     np.testing.assert_allclose(CenterOfMass()(now), center, rtol=1e-12)
     np.testing.assert_allclose(AngularMomentum()(now), np.cross(x, m * v).sum(0), rtol=1e-12)
+    q = np.random.default_rng(4).normal(size=6)
+    charged = snapshot(p.replace(charge=jnp.asarray(q)), Springs())
+    np.testing.assert_allclose(DipoleMoment()(charged), q @ x, rtol=1e-12)
+    with pytest.raises(ParameterError, match="of charges"):
+        DipoleMoment()(now)
     spin = np.cross(x - center, m * v).sum(0)
     np.testing.assert_allclose(AngularMomentum(about="center")(now), spin, rtol=1e-11)
 

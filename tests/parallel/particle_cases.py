@@ -226,6 +226,23 @@ def plasma() -> tuple[Any, Any]:
     return pk.Simulation(pk.VelocityVerlet(mesh), dt=0.01, observers=observers), _plasma(box)
 
 
+def radiating() -> tuple[Any, Any]:
+    """Fast charges in the light that they make."""
+    box = Box([8.0, 4.0])
+    grid = Grid(box, (32, 16))
+    maxwell = pk.electromagnetism.Maxwell(component="light")
+    pic = pk.electromagnetism.ParticleInCell(maxwell, "charges", kernel=TSC())
+    field = pk.electromagnetism.ElectromagneticField.of(grid, mode="TE")
+    observers = Every(
+        20,
+        field=pk.electromagnetism.ElectromagneticEnergy("light"),
+        kinetic=pk.electromagnetism.RelativisticKineticEnergy(),
+        x=Positions(),
+    )
+    state = pic.with_gauss_law({"light": field, "charges": _plasma(box)})
+    return pk.Simulation(pic, dt=0.1, observers=observers), state
+
+
 def magnetized() -> tuple[Any, Any]:
     """Boris integrator with the energy-conserving mesh."""
     box = Box([8.0, 4.0])
@@ -262,6 +279,7 @@ SYSTEMS = {
         walled,
         cluster,
         plasma,
+        radiating,
         magnetized,
         drops,
     )

@@ -9,7 +9,7 @@ import pytest
 import physkit.particles.forces
 from physkit.core import Clock, StepCount
 from physkit.geometry import Box, Free
-from physkit.particles import Particles
+from physkit.particles import DistanceConstraints, Particles, RigidWater
 from physkit.particles.forces import (
     WCA,
     BondedEnergy,
@@ -158,6 +158,28 @@ def test_nothing_scatters(make):
         state = disturbed_lattice(Free() if isinstance(force, DirectGravity) else Box([3.6] * 3))
     for text in lowered_programs(force, state):
         assert "scatter" not in text
+
+
+def test_constraints_add_in_no_order():
+    """Nothing of a drift, a kick and their gradient goes to places that may repeat."""
+    corner = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    rigid = RigidWater([[0, 1, 2]], 1.0, 2**0.5)
+    bonds = DistanceConstraints([[3, 4], [4, 5], [6, 7]], [1.0, 1.0, 1.0])
+    position = np.concatenate([corner, corner[[1, 0, 2]] + 3, corner[:2] + 6])
+    velocity = np.random.default_rng(0).normal(size=(8, 3))
+    state = Particles(position, velocity, space=Box([20.0] * 3), constraints=rigid + bonds)
+    floating, rest = eqx.partition(state, eqx.is_inexact_array)
+
+    def value(floating):
+        particles = eqx.combine(floating, rest)
+        moved = particles.displace(0.01 * particles.velocity).constrain_velocities()
+        return jnp.sum(jnp.sin(moved.position)) + jnp.sum(jnp.sin(moved.velocity))
+
+    text = jax.jit(jax.grad(value)).lower(floating).as_text()
+    scatters = [part.split("}>")[0] for part in text.split('"stablehlo.scatter"')[1:]]
+    # Lengths are read once each.
+    assert len(scatters) <= 2
+    assert all("unique_indices = true" in part for part in scatters)
 
 
 def test_a_plain_gather_would_scatter():

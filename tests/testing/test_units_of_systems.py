@@ -85,6 +85,7 @@ UNITS: dict[str, Unit] = {
     # Electromagnetism
     "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.length**3,
     "Maxwell.vacuum_permeability": lambda u: u.mass * u.length / u.charge**2,
+    "RelativisticKineticEnergy.speed_of_light": lambda u: u.speed,
     "Dielectric.permittivity": one,
     "PlaneWave.direction": one,
     "PlaneWave.polarization": one,
@@ -161,6 +162,7 @@ UNITS: dict[str, Unit] = {
     "VorticityTransport.drag": rate,
     "KolmogorovForcing.amplitude": lambda u: u.acceleration,
     "CompressibleEuler.gamma": one,
+    "IdealMHD.gamma": one,
     "FisherKPP.growth": rate,
     "FisherKPP.capacity": amount,
     "KortewegDeVries.nonlinearity": lambda u: u.speed / amount(u),
@@ -290,6 +292,7 @@ CASES = {
     "landau_damping": Case({"count": 1024}),
     "plasma_oscillation": Case({}),
     "two_stream": Case({"count": 256, "cells": 16}),
+    "weibel_instability": Case({"cells": 8, "per_cell": 1, "every": 2}),
     "two_species_plasma": Case({"particles": 64, "cells": 16}),
     # Gas
     "sound_wave": Case({"cells": 16}),
@@ -339,6 +342,7 @@ CASES = {
         fixed=("length", "time"),
         why="the Earth, in metres and seconds",
     ),
+    "baroclinic_channel": Case({"cells": (6, 6, 4), "every": 2}),
     "baroclinic_turbulence": Case({"cells": 8, "every": 2}, rate),
     # Reactions
     "brusselator": Case(

@@ -47,6 +47,11 @@ from .electromagnetism._media import (
     Drude as Drude,
     Lorentz as Lorentz,
 )
+from .electromagnetism._mode_source import (
+    ModeSource as ModeSource,
+    WaveguideMode as WaveguideMode,
+    waveguide_mode as waveguide_mode,
+)
 from .electromagnetism._plane_wave import PlaneWave as PlaneWave
 from .electromagnetism._sources import (
     AbstractSource as AbstractSource,
@@ -80,6 +85,7 @@ from .fluid._vorticity_transport import (
 )
 from .geophysical._balanced_flow import AbstractBalancedFlow as AbstractBalancedFlow
 from .geophysical._barotropic_vorticity import BarotropicVorticity as BarotropicVorticity
+from .geophysical._hydrostatic_flow import HydrostaticFlow as HydrostaticFlow
 from .geophysical._quasi_geostrophic import QuasiGeostrophic as QuasiGeostrophic
 from .geophysical._spherical_shallow_water import SphericalShallowWater as SphericalShallowWater
 from .geophysical._surface_quasi_geostrophic import (

@@ -89,9 +89,11 @@ def increments(
 
 
 def require_places(component: AbstractFieldGroup, places: dict[str, Location], first: str) -> None:
-    """**Errors:** `ShapeError` unless the parts are scalars at `places`, on the grid of the part `first`."""
-    grid = component.parts()[first].grid
-    for name, part in component.parts().items():
+    """**Errors:** `ShapeError` unless the parts named in `places` are scalars there, on the grid of `first`."""
+    parts = component.parts()
+    grid = parts[first].grid
+    for name in places:
+        part = parts[name]
         if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
             raise ShapeError(
                 f"{name} is on a grid of {part.grid.shape} cells, the {first} on one of {grid.shape}"

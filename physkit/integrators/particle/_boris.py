@@ -7,7 +7,6 @@ from physkit.core import (
     Cache,
     Clock,
     DeclarationError,
-    Module,
     NoEnergyError,
     ParameterError,
     PyTree,
@@ -17,17 +16,16 @@ from physkit.core import (
     put_component,
     static,
 )
-from physkit.coupling import CIC, AbstractKernel, interpolate
-from physkit.fields import Field
-from physkit.geometry import as_space_time_value
+from physkit.coupling import CIC, AbstractKernel
 from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
 
 from .._integrator import TermsWithCaches
 from .._reproducible import make_reproducible
+from ._given_fields import electric_rows, magnetic_rows, value_or_name
 from ._heat_bath import require_points
 from ._kicks_and_drifts import AbstractDriftFirst
-from ._rotation import rotate_by_shears
+from ._rotation import rotate, rotate_by_shears
 
 
 class Boris(AbstractDriftFirst):
@@ -76,8 +74,8 @@ class Boris(AbstractDriftFirst):
         kernel: AbstractKernel | None = None,
         component: str | None = None,
     ):
-        self.magnetic, self.magnetic_field = _value_or_name(magnetic)
-        self.electric, self.electric_field = _value_or_name(electric)
+        self.magnetic, self.magnetic_field = value_or_name(magnetic)
+        self.electric, self.electric_field = value_or_name(electric)
         self.force = Forces.of() if force is None else Forces.of(force)
         self.kernel, self.component = kernel or CIC(), component
         others = [name for name in self.force.components if name != component]
@@ -112,7 +110,7 @@ class Boris(AbstractDriftFirst):
         if particles.fixed_point is None:
             # Both half kicks and the rotation as one increment: velocities are rounded once.
             start = particles.velocity + half * acceleration
-            kick = (_rotate(start, tangent) - start) + clock.dt * acceleration
+            kick = (rotate(start, tangent) - start) + clock.dt * acceleration
             particles = particles.shift(ParticleIncrement(velocity=kick))
         else:
             # One exact increment after the other, as `reverse_step` takes them back.
@@ -159,10 +157,9 @@ class Boris(AbstractDriftFirst):
             acceleration = acceleration + total[self.component] / particles.mass[:, None]
         if self._has_electric:
             acceleration = acceleration + per_mass * self._electric_rows(middle, state, particles)
-        values = self._evaluate_at_particles(
-            self.magnetic, self.magnetic_field, middle, state, particles
+        rows = magnetic_rows(
+            self.magnetic, self.magnetic_field, middle, state, particles, self.kernel
         )
-        rows = _as_rows(values, particles, "B", 3 if particles.dimension == 3 else 1)
         tangent = 0.5 * clock.dt * per_mass * rows
         if particles.frozen is not None:
             # Frozen particles do not turn: a tangent of 0 makes every shear the identity.
@@ -180,29 +177,9 @@ class Boris(AbstractDriftFirst):
     def _electric_rows(
         self, clock: Clock, state: State, particles: Particles
     ) -> Float[Array, "n d"]:
-        values = self._evaluate_at_particles(
-            self.electric, self.electric_field, clock, state, particles
+        return electric_rows(
+            self.electric, self.electric_field, clock, state, particles, self.kernel
         )
-        return _as_rows(values, particles, "E", particles.dimension)
-
-    def _evaluate_at_particles(
-        self, value: PyTree, name: str | None, clock: Clock, state: State, particles: Particles
-    ) -> Array:
-        """A field, a function of time and place, or a constant, where the particles are."""
-        if name is not None:
-            value = get_component(state, name)
-        if isinstance(value, Field):
-            field = value.at_time(clock.t)
-            return interpolate(field, particles, self.kernel)
-        if isinstance(value, Module):
-            columns = [particles.position[:, k] for k in range(particles.dimension)]
-            value = value(clock.t, *columns)  # type: ignore[operator]
-            if isinstance(value, tuple | list):
-                columns = [jnp.broadcast_to(jnp.asarray(v), (particles.num_slots,)) for v in value]
-                value = jnp.stack(columns, axis=1)
-        value = jnp.asarray(value)
-        # `[n d]` may be given for all particles: each device takes the rows of its own.
-        return particles.local_rows(value) if value.ndim else value
 
 
 class _ElectricField(AbstractExternalForce):
@@ -222,38 +199,3 @@ class _ElectricField(AbstractExternalForce):
         particles = self.particles(state)
         assert particles.charge is not None  # the pusher's `init` refuses particles without
         return particles.charge[:, None] * self.pusher._electric_rows(clock, state, particles)
-
-
-def _value_or_name(value: PyTree) -> tuple[PyTree, str | None]:
-    """A value that is known now, or the name of a field in the state."""
-    if isinstance(value, str):
-        return None, value
-    return (None if value is None else as_space_time_value(value)), None
-
-
-def _as_rows(value: Array, particles: Particles, what: str, components: int) -> Float[Array, "n c"]:
-    """`value`, one for all or one each, as `[n, components]`."""
-    n = particles.num_slots
-    if components == 1 and value.ndim <= 1:
-        value = value[..., None]
-    if value.shape not in ((components,), (n, components)):
-        raise ShapeError(
-            f"{what} in {particles.dimension} dimensions has {components} components; got shape "
-            f"{value.shape} for {n} particles"
-        )
-    return jnp.broadcast_to(value.astype(particles.position.dtype), (n, components))
-
-
-def _rotate(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d"]:
-    """v turned about t by 2 atan |t|, clockwise seen along t."""
-    # Birdsall & Langdon, section 4-3: v′ = v + v × t, then v + v′ × s with s = 2t/(1 + t²). The two
-    # cross products are an exact rotation for every length of t.
-    sine = 2 * t / (1 + jnp.sum(t * t, axis=1, keepdims=True))
-    return v + _cross(v + _cross(v, t), sine)
-
-
-def _cross(v: Float[Array, "n d"], b: Float[Array, "n c"]) -> Float[Array, "n d"]:
-    if v.shape[1] == 3:
-        return jnp.cross(v, b)
-    # In the plane b is one number, the component across it.
-    return jnp.stack([v[:, 1], -v[:, 0]], axis=1) * b

@@ -1,13 +1,15 @@
-"""Energy and power of electromagnetic fields."""
+"""Energies of electromagnetic fields and of the charges in them."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, static
+from physkit.core import ObserverError, param, static
 from physkit.fields import ElectromagneticField, Field
 from physkit.fields.equations import Maxwell, MaxwellPlan
+from physkit.particles import kinetic_energy
 
 from .._observer import AbstractQuantity
+from .._selection import select_particle_components
 from .._snapshot import Snapshot
 
 
@@ -58,6 +60,33 @@ class ElectromagneticEnergy(AbstractQuantity):
             density = jnp.where(pole.strength > 0, motion / strength, 0)
             total = total + _integral(part, jnp.sum(density, axis=0) / maxwell.vacuum_permittivity)
         return 0.5 * total
+
+
+class RelativisticKineticEnergy(AbstractQuantity):
+    """Kinetic energy of particles whose `velocity` holds u = γv, as `ParticleInCell` moves them.
+
+        K = Σ m c² (γ − 1) = Σ m u²/(1 + γ)
+
+    **Arguments:**
+
+    - `component`: one component; all particle components if left out.
+    - `speed_of_light`: c.
+
+    **Returns:** a scalar, energy.
+    """
+
+    component: str | None = static(default=None)
+    speed_of_light: Float[Array, ""] = param(1.0)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        energies = []
+        for particles in select_particle_components(snapshot, self.component):
+            # Of the plain form ½ m w²: w = u √(2/(1 + γ)).
+            u = particles.velocity / self.speed_of_light
+            gamma = jnp.sqrt(1 + jnp.sum(u * u, axis=1, keepdims=True))
+            slower = particles.replace(velocity=particles.velocity * jnp.sqrt(2 / (1 + gamma)))
+            energies.append(kinetic_energy(slower))
+        return sum(energies[1:], energies[0])
 
 
 def require_maxwell(snapshot: Snapshot, component: str | None) -> Maxwell:

@@ -1,13 +1,15 @@
-"""Quantities of incompressible flows: energy, enstrophy and dissipation."""
+"""Quantities of flows: energy, enstrophy and dissipation, forces on solids; fluids on lattices."""
 
 import math
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, get_component, param, static
+from physkit.core import ObserverError, StorageKind, get_component, param, static
 from physkit.fields import AbstractEquation, Field
 from physkit.fields.equations import IncompressibleFlow, velocity_from_vorticity
+from physkit.fields.lattice_boltzmann import LatticeBoltzmann, Populations
 from physkit.fields.operators import Spectral, curl, difference
 from physkit.geometry import AXES
 
@@ -108,7 +110,8 @@ class NusseltNumber(AbstractQuantity):
     **Arguments:**
 
     - `side`: the wall, `"x_low"` or any other.
-    - `component`: the name of the temperature, a field at cell centers, where the state has several components.
+    - `component`: the name of the temperature, a field at cell centers, or of `Populations` with one, where the
+      state has several components.
     - `difference`: ΔT, from the low to the high side of the axis: positive where flux goes upwards along it.
 
     **Returns:** a scalar.
@@ -126,7 +129,12 @@ class NusseltNumber(AbstractQuantity):
             raise ObserverError(f"a side is called like 'x_low' or 'y_high'; got {self.side!r}")
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        field = require_field(snapshot, self.component).at_time(snapshot.clock.t)
+        found = get_component(snapshot.state, self.component)
+        on_lattice = isinstance(found, Populations)
+        field = (
+            found.temperature_values() if on_lattice else require_field(snapshot, self.component)
+        )
+        field = field.at_time(snapshot.clock.t)
         grid = field.grid
         axis, end = grid.axis(self.side[0]), int(self.side.endswith("high"))
         if grid.periodic[axis]:
@@ -140,9 +148,10 @@ class NusseltNumber(AbstractQuantity):
 
 
 class SolidForce(AbstractQuantity):
-    """The force of an incompressible flow on a solid, over the fluid's density: drag and lift.
+    """The force of a flow on a solid, over the fluid's density: drag and lift.
 
-        F = ∫ (−∇·(uu) − ∇p + ν∇²u) dV over the cells that the solid covers
+        F = ∫ (−∇·(uu) − ∇p + ν∇²u) dV over the cells that the solid covers   (IncompressibleFlow)
+        F = Σ (e_i − u_w) f_i − (e_ī − u_w) f_ī over the links that its surface cuts   (LatticeBoltzmann)
 
     What flows into these cells as momentum, pressure and friction: the force on a body at rest, and on one that
     accelerates but for the momentum that its cells gain. In the plane, per length. The drag coefficient
@@ -151,13 +160,14 @@ class SolidForce(AbstractQuantity):
     **Arguments:**
 
     - `component`: the flow's name, where the state has several components.
-    - `solid`: which of the solids of `IncompressibleFlow`, counted from 0.
+    - `solid`: which of the solids of the equation, counted from 0.
 
     **Returns:** `[d]`, length^(d + 1) / time².
 
     **Errors:** `ObserverError` where the running integrator holds no such solid.
 
-    **Reference:** Noca, Shiels & Jeon, J. Fluids Struct. 13, 551 (1999).
+    **Reference:** Noca, Shiels & Jeon, J. Fluids Struct. 13, 551 (1999); Wen et al., J. Comput. Phys. 266, 161
+    (2014), eq. 14, on lattices.
     """
 
     component: str | None = static(default=None)
@@ -167,10 +177,105 @@ class SolidForce(AbstractQuantity):
         found = [
             term
             for term, _ in snapshot.terms()
-            if isinstance(term, IncompressibleFlow) and term.component == self.component
+            if isinstance(term, IncompressibleFlow | LatticeBoltzmann)
+            and term.component == self.component
         ]
         if not found or not 0 <= self.solid < len(found[0].solids):
             raise ObserverError(f"the flow has no solid number {self.solid}")
         (equation, *_) = found
+        if isinstance(equation, LatticeBoltzmann):
+            return equation.force_on_solid(snapshot.clock, snapshot.state, self.solid)
         flow = get_component(snapshot.state, self.component).at_time(snapshot.clock.t)
         return equation.force_on_solid(snapshot.clock, flow, self.solid)
+
+
+class FluidVelocity(AbstractQuantity):
+    """The velocity of a fluid on a lattice, with the half of the force that belongs to it.
+
+    **Arguments:**
+
+    - `component`: the name of the populations, where the state has several components.
+
+    **Returns:** `[d, *cells]`, length / time.
+
+    **Errors:** `ObserverError` unless the integrator holds `LatticeBoltzmann` of them.
+    """
+
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+        equation = require_lattice_boltzmann(snapshot, self.component)
+        return equation.velocity(snapshot.state, snapshot.t)
+
+
+class FluidDensity(AbstractQuantity):
+    """The density of a fluid on a lattice.
+
+    **Arguments:**
+
+    - `component`: the name of the populations, where the state has several components.
+
+    **Returns:** `[*cells]`, mass / volume.
+
+    **Errors:** `ObserverError` unless the integrator holds `LatticeBoltzmann` of them.
+    """
+
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+        return require_lattice_boltzmann(snapshot, self.component).density(snapshot.state)
+
+
+class FluidPressure(AbstractQuantity):
+    """The pressure of a fluid on a lattice over that of reference, and over the density of reference.
+
+    **Arguments:**
+
+    - `component`: the name of the populations, where the state has several components.
+
+    **Returns:** `[*cells]`, length² / time².
+
+    **Errors:** `ObserverError` unless the integrator holds `LatticeBoltzmann` of them.
+    """
+
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+        return require_lattice_boltzmann(snapshot, self.component).pressure(snapshot.state)
+
+
+class FluidTemperature(AbstractQuantity):
+    """The temperature of a fluid on a lattice.
+
+    **Arguments:**
+
+    - `component`: the name of the populations, where the state has several components.
+
+    **Returns:** `[*cells]`.
+
+    **Errors:** `ObserverError` unless the integrator holds `LatticeBoltzmann` of them; `ComponentError` for a
+    fluid without a temperature.
+    """
+
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+        return require_lattice_boltzmann(snapshot, self.component).temperature(snapshot.state)
+
+
+def require_lattice_boltzmann(snapshot: Snapshot, component: str | None) -> LatticeBoltzmann:
+    """The equation of the populations called `component`, as it runs.
+
+    **Errors:** `ObserverError` where there is none.
+    """
+    for term, _ in snapshot.terms():
+        if isinstance(term, LatticeBoltzmann) and term.component == component:
+            return term
+    raise ObserverError(
+        "this is of a fluid on a lattice: the integrator holds no LatticeBoltzmann of "
+        f"{'the state' if component is None else component}"
+    )

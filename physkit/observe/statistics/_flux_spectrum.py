@@ -1,5 +1,6 @@
 """The power that passes a plane at each frequency, by running Fourier transforms."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    Clock,
     Frame,
     ObserverError,
     State,
@@ -67,7 +69,7 @@ class FluxSpectrum(AbstractObserver):
         interval: int,
         axis: str,
         position: ArrayLike,
-        frequencies: ArrayLike,
+        frequencies: ArrayLike | Sequence[float],
         *,
         component: str | None = None,
         name: str = "flux",
@@ -85,10 +87,7 @@ class FluxSpectrum(AbstractObserver):
                 f"frequencies are [n]; got an array of shape {list(self.frequencies.shape)}"
             )
         planes = self._planes(field)
-        kind = jnp.complex128 if grid.spacing.dtype == jnp.float64 else jnp.complex64
-        transforms = {
-            n: jnp.zeros((self.frequencies.shape[0], *x.shape), kind) for n, x in planes.items()
-        }
+        transforms = no_transforms(planes, self.frequencies)
         areas = {}
         for n in planes:
             # Whole lengths, with half a cell for points on walls.
@@ -105,16 +104,10 @@ class FluxSpectrum(AbstractObserver):
         return FluxSpectrumState(transforms, areas)
 
     def __call__(self, snapshot: Snapshot, observer_state: FluxSpectrumState):
-        clock, frequencies = snapshot.clock, self.frequencies
-        phase = jax.vmap(clock.phase)(frequencies)
-        step = self.interval * clock.dt
-        transforms = {}
-        for n, x in self._planes(self._field(snapshot)).items():
-            # H is half a step behind.
-            angle = phase if n[0] == "E" else phase - 0.5 * frequencies * clock.dt
-            turn = jax.lax.complex(step * jnp.cos(angle), step * jnp.sin(angle))
-            turn = turn.reshape(-1, *[1] * x.ndim)
-            transforms[n] = observer_state.transforms[n] + turn * x[None].astype(turn.dtype)
+        planes = self._planes(self._field(snapshot))
+        transforms = add_sample(
+            observer_state.transforms, planes, snapshot.clock, self.interval, self.frequencies
+        )
         return {}, FluxSpectrumState(transforms, observer_state.areas)
 
     def summary(self, observer_state: FluxSpectrumState) -> Frame:
@@ -132,18 +125,7 @@ class FluxSpectrum(AbstractObserver):
         return require_electromagnetic(get_component(snapshot.state, self.component))
 
     def _planes(self, field: ElectromagneticField) -> dict[str, Array]:
-        """The components along the plane, of the whole domain, `[*points]` with length 1 along the axis."""
-        axis, node = field.grid.axis(self.axis), self._node(field)
-        along = [AXES[k] for k in range(3) if k != axis]
-        pairs = [("E" + along[0], "H" + along[1]), ("E" + along[1], "H" + along[0])]
-        out = {}
-        for electric, magnetic in pairs:
-            E, H = getattr(field, electric), getattr(field, magnetic)
-            if E is None or H is None:
-                continue
-            out[electric] = plane_of(E, axis, node)
-            out[magnetic] = 0.5 * (plane_of(H, axis, node - 1) + plane_of(H, axis, node))
-        return out
+        return planes_at(field, field.grid.axis(self.axis), self._node(field))
 
     def check_start(self, state: State) -> None:
         grid = require_electromagnetic(get_component(state, self.component)).grid
@@ -161,6 +143,47 @@ class FluxSpectrum(AbstractObserver):
         axis = grid.axis(self.axis)
         node = jnp.round(self.position / grid.spacing[axis]).astype(jnp.int32)
         return jnp.clip(node, 1, grid.shape[axis] - 1)
+
+
+def planes_at(field: ElectromagneticField, axis: int, node: Array) -> dict[str, Array]:
+    """The components along a plane of nodes, of the whole domain, `[*points]` with length 1 along the axis.
+
+    H is the mean of both sides of the plane; at a point there are Ê and Ĥ of a pair that makes power.
+    """
+    along = [AXES[k] for k in range(3) if k != axis]
+    pairs = [("E" + along[0], "H" + along[1]), ("E" + along[1], "H" + along[0])]
+    out = {}
+    for electric, magnetic in pairs:
+        E, H = getattr(field, electric), getattr(field, magnetic)
+        if E is None or H is None:
+            continue
+        out[electric] = plane_of(E, axis, node)
+        out[magnetic] = 0.5 * (plane_of(H, axis, node - 1) + plane_of(H, axis, node))
+    return out
+
+
+def no_transforms(planes: dict[str, Array], frequencies: Float[Array, " n"]) -> dict[str, Array]:
+    """Transforms before the first sample, `[n, *plane]` by component."""
+    kind = jnp.complex128 if frequencies.dtype == jnp.float64 else jnp.complex64
+    return {name: jnp.zeros((frequencies.shape[0], *x.shape), kind) for name, x in planes.items()}
+
+
+def add_sample(
+    transforms: dict[str, Array],
+    planes: dict[str, Array],
+    clock: Clock,
+    interval: int,
+    frequencies: Float[Array, " n"],
+) -> dict[str, Array]:
+    """Σ u(t) e^{iωt} Δt with one sample more: E at the clock's time, H half a step before."""
+    phase, step = jax.vmap(clock.phase)(frequencies), interval * clock.dt
+    out = {}
+    for name, x in planes.items():
+        angle = phase if name[0] == "E" else phase - 0.5 * frequencies * clock.dt
+        turn = jax.lax.complex(step * jnp.cos(angle), step * jnp.sin(angle))
+        turn = turn.reshape(-1, *[1] * x.ndim)
+        out[name] = transforms[name] + turn * x[None].astype(turn.dtype)
+    return out
 
 
 def plane_of(field: Field, axis: int, index: Array) -> Array:

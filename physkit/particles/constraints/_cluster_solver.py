@@ -47,10 +47,10 @@ def bond_vectors(
 ) -> tuple[Float[Array, "k d c"], Float[Array, "k d c"], Float[Array, "a c"]]:
     """Vectors and velocities of bonds and inverse masses, from members' (x, v, 1/m)."""
     d = packed.shape[2] // 2
-    first, second = (np.array([bond[end] for bond in bonds]) for end in (0, 1))
-    position, velocity = packed[..., :d], packed[..., d : 2 * d]
-    vectors = space.displacement(position[first], position[second])
-    velocities = velocity[first] - velocity[second]
+    # Slices, whose transpose adds whole arrays; that of a gather along the members would scatter.
+    first, second = (jnp.stack([packed[bond[end]] for bond in bonds]) for end in (0, 1))
+    vectors = space.displacement(first[..., :d], second[..., :d])
+    velocities = first[..., d : 2 * d] - second[..., d : 2 * d]
     return _clusters_last(vectors), _clusters_last(velocities), packed[..., 2 * d]
 
 

@@ -88,5 +88,6 @@ class DistanceConstraints(AbstractClusterConstraint):
         if not self.lengths.ndim:
             return jnp.broadcast_to(self.lengths, (len(group.bonds), 1))
         # By bond of a cluster, then those of this device's clusters.
-        columns = jnp.moveaxis(self.lengths[group.rows], 1, 0)
+        by_cluster = self.lengths.at[group.rows].get(mode="promise_in_bounds", unique_indices=True)
+        columns = jnp.moveaxis(by_cluster, 1, 0)
         return jnp.stack([tables.local_parameters(column) for column in columns])

@@ -234,14 +234,23 @@ class Maxwell(AbstractTendency):
         return out, memory
 
     def electric_increments(
-        self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField
+        self,
+        plan: MaxwellPlan,
+        clock: Clock,
+        field: ElectromagneticField,
+        currents: dict[str, Array] | None = None,
     ) -> tuple[Increments, Memories]:
-        """What a step adds to E and P, from H and J half a step after `clock.t`; what layers remember then."""
+        """What a step adds to E and P, from H and J half a step after `clock.t`; what layers remember then.
+
+        `currents`: of charges, by component of E.
+        """
         out, memory = {}, {}
         middle = clock.at_fraction(0.5)
         for name, part in field.electric.items():
             curl, new = self._curl(plan, middle, field, name)
             memory |= new
+            if currents is not None and name in currents:
+                curl = curl - currents[name]
             if plan.poles[name] is not None:
                 current = getattr(field, "J" + name[1]).data
                 curl = curl - jnp.sum(current, axis=0)

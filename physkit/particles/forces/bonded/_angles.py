@@ -4,6 +4,7 @@ import math
 from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -21,6 +22,7 @@ from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors, unit_vectors
 from ._bonds import HarmonicBonds
 from ._local_tuples import LocalTuples
+from ._start_checks import require_apart
 from ._tuples import Tuples, as_places
 
 
@@ -38,6 +40,10 @@ class AbstractAngles(AbstractBonded):
         if particles.dimension == 1:
             raise ShapeError("there are no angles in one dimension")
 
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        del particles
+        require_apart(vectors, self.tuples, self.tuple_name)
+
 
 class HarmonicAngles(AbstractAngles):
     """Springs on the angle θ that two bonds make at the particle in their middle.
@@ -52,7 +58,7 @@ class HarmonicAngles(AbstractAngles):
     - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes and in one dimension; `ParameterError` for places
-    that do not exist, or one named twice in a row.
+    that do not exist, or one named twice in a row, and for two neighbors on one spot at the start.
 
     **Notes:** bonds take the nearest image. The force is the gradient of the energy; each particle reads
     its angles from a table, and nothing scatters. Over devices, the three particles must be in the same

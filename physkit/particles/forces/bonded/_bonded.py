@@ -6,6 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -13,6 +14,7 @@ from physkit.core import (
     ShapeError,
     State,
     as_parameter,
+    evaluate_now,
     matmul,
     safe_divide,
     safe_norm,
@@ -24,6 +26,7 @@ from ..._velocities import mobile_velocity
 from .._force import AbstractForce
 from ._local_tuples import LocalTuples
 from ._sharded_tuples import ShardedTuples, local_tuples
+from ._start_checks import vectors_at_start
 from ._tuples import Tuples
 
 Vectors = tuple[Float[Array, "m d"], ...]
@@ -129,6 +132,24 @@ class AbstractBonded(AbstractForce):
     def require_valid(self, particles: Particles) -> None:
         """**Errors:** `ParameterError` or `ShapeError` for particles that these tuples do not fit."""
         self.tuples.require_inside(particles, self.tuple_name)
+
+    def check_state(self, state: State) -> None:
+        particles = self.particles(state)
+        if particles.is_distributed:
+            return  # it was checked before it was sharded
+        self.require_valid(particles)
+        # A member of a sweep is traced: what its numbers are known from all the same is computed here.
+        with evaluate_now():
+            vectors = vectors_at_start(self.tuples, self.differences, particles)
+            if vectors is not None:
+                self.check_start(vectors, particles)
+
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        """Compare the vectors at the start with what the energy is defined for; here nothing.
+
+        **Errors:** `ParameterError` for tuples that make no sense there.
+        """
+        del vectors, particles
 
     def _set(self, places: Numbers, parameters: dict[str, Numbers], component: str | None) -> None:
         """What constructors do: the tuples, and each parameter, one for all tuples or `[m]`.

@@ -2,10 +2,14 @@
 
 from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    ParameterError,
+    concrete_value,
     param,
     require_nonnegative,
     require_positive,
@@ -15,8 +19,10 @@ from physkit.core import (
 )
 
 from ..._arguments import Numbers
+from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors
 from ._local_tuples import LocalTuples
+from ._start_checks import check_lengths
 from ._tuples import Tuples
 
 
@@ -30,7 +36,22 @@ class AbstractBonds(AbstractBonded):
         return ((0, 1),)
 
 
-class HarmonicBonds(AbstractBonds):
+class AbstractBondsWithLength(AbstractBonds):
+    """Bonds with a length at which they are at rest.
+
+    - `length`: r₀ ≥ 0.
+    """
+
+    length: eqx.AbstractVar[Float[Array, "..."]]
+
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        rest = concrete_value(self.length)
+        if rest is not None:
+            rest = np.broadcast_to(rest, vectors.shape[1:2]).astype(float)
+            check_lengths(vectors[0], rest, self.tuples, particles)
+
+
+class HarmonicBonds(AbstractBondsWithLength):
     """Springs between given pairs of particles.
 
         U = ½ Σ k (r − r₀)²
@@ -44,8 +65,9 @@ class HarmonicBonds(AbstractBonds):
     - `length`: r₀ ≥ 0, length; a scalar, or `[m]` by bond.
     - `component`: name of the particle component; None where the state is one component.
 
-    **Errors:** `ShapeError` for other shapes; `ParameterError` for places that do not exist, or a
-    particle bonded to itself.
+    **Errors:** `ShapeError` for other shapes; `ParameterError` for places that do not exist, a particle
+    bonded to itself, r₀ beyond the image limit, and a molecule that starts split over the border of a box that
+    the particles do not have.
 
     **Good values:** dt below a tenth of the shortest period 2π √(μ/k).
 
@@ -97,8 +119,8 @@ class FENEBonds(AbstractBonds):
     - `max_length`: R, length; a scalar, or `[m]` by bond.
     - `component`: name of the particle component; None where the state is one component.
 
-    **Errors:** as `HarmonicBonds`; `ParameterError` for a length that is not positive. A bond of R or more is
-    a fault: energy and force are NaN.
+    **Errors:** as `HarmonicBonds`; `ParameterError` for a length that is not positive, and for a bond of R or
+    more at the start. Later such a bond is a fault: energy and force are NaN.
 
     **Good values:** Kremer–Grest chains: k = 30 ε/σ², R = 1.5 σ, beside `Pairwise(WCA(), cutoff=2**(1/6))`
     between all beads, bonded ones as well; bonds are then 0.97 σ long.
@@ -128,8 +150,19 @@ class FENEBonds(AbstractBonds):
         # log1p: accurate for short bonds, too; beyond the limit it is NaN.
         return -0.5 * local.parameters(self.stiffness) * longest**2 * jnp.log1p(-ratio2)
 
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        del particles
+        longest, distance = concrete_value(self.max_length), np.linalg.norm(vectors[0], axis=-1)
+        if longest is not None and np.any(distance >= longest):
+            worst = int(np.argmax(distance / longest))
+            members = np.asarray(self.tuples.places)[worst].tolist()
+            raise ParameterError(
+                f"the bond between particles {members} cannot be longer than "
+                f"{np.broadcast_to(longest, distance.shape)[worst]:g}; at the start it is {distance[worst]:g}"
+            )
 
-class MorseBonds(AbstractBonds):
+
+class MorseBonds(AbstractBondsWithLength):
     """Bonds that break: a well of finite depth.
 
         U = Σ D [1 − e^(−a(r − r₀))]²

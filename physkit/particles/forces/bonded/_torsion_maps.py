@@ -22,6 +22,7 @@ from ..._arguments import Numbers
 from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors
 from ._local_tuples import LocalTuples
+from ._start_checks import require_bent
 from ._torsions import dihedral_angle, require_three_dimensions
 from ._tuples import Tuples
 
@@ -96,6 +97,10 @@ class TorsionMaps(AbstractBonded):
     def require_valid(self, particles: Particles) -> None:
         super().require_valid(particles)
         require_three_dimensions(particles)
+
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        del particles
+        require_bent(vectors, np.ones(vectors.shape[1], bool), self.tuples, self.tuple_name)
 
 
 def _spline_weights(angle: Float[Array, " m"], g: int) -> Float[Array, "m g"]:

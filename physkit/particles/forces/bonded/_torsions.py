@@ -12,6 +12,7 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     data,
+    is_concrete,
     param,
     require_nonnegative,
     safe_arctan2,
@@ -22,6 +23,7 @@ from ..._arguments import Numbers
 from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors, unit_vectors
 from ._local_tuples import LocalTuples
+from ._start_checks import require_bent
 from ._tuples import Tuples
 
 
@@ -42,6 +44,16 @@ class AbstractTorsions(AbstractBonded):
         super().require_valid(particles)
         require_three_dimensions(particles)
 
+    def amplitude(self) -> Float[Array, "..."]:
+        """How much the energy depends on φ, of all torsions or of each; where it is 0, φ may be undefined."""
+        return jnp.ones(())
+
+    def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
+        del particles
+        if is_concrete(self):
+            is_felt = np.broadcast_to(np.asarray(self.amplitude()) != 0, vectors.shape[1:2])
+            require_bent(vectors, is_felt, self.tuples, self.tuple_name)
+
 
 class PeriodicTorsions(AbstractTorsions):
     """Cosines of multiples of the dihedral angle: rotations about bonds, proper and improper.
@@ -58,12 +70,13 @@ class PeriodicTorsions(AbstractTorsions):
     - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes and in fewer than three dimensions; `ParameterError` for places
-    that do not exist, one named twice in a row, and multiplicities that are no whole numbers.
+    that do not exist, one named twice in a row, multiplicities that are no whole numbers, and three neighbors
+    on one line at the start, unless k is 0.
 
     **Good values:** k of some kJ/mol; n = 3 for a single bond between tetrahedral atoms, n = 2 and φ₀ = π for
     planar groups.
 
-    **Notes:** bonds take the nearest image. Where three neighbors are on one line the dihedral angle is
+    **Notes:** bonds take the nearest image. Where three neighbors come to be on one line the dihedral angle is
     undefined; the force is then 0, and so is its derivative; near it the force diverges, as in any code.
 
     **Reference:** Blondel & Karplus, J. Comput. Chem. 17, 1132 (1996), for the angle without a singularity at
@@ -92,6 +105,9 @@ class PeriodicTorsions(AbstractTorsions):
         turns = local.parameters(self.multiplicity) * phi
         wave = jnp.cos(turns - local.parameters(self.phase))
         return local.parameters(self.stiffness) * (1 + wave)
+
+    def amplitude(self) -> Float[Array, "..."]:
+        return self.stiffness
 
 
 class RyckaertBellemansTorsions(AbstractTorsions):
@@ -136,6 +152,9 @@ class RyckaertBellemansTorsions(AbstractTorsions):
             total = total * cosine + local.parameters(self.coefficients[..., q])
         return total
 
+    def amplitude(self) -> Float[Array, "..."]:
+        return jnp.sum(jnp.abs(self.coefficients[..., 1:]), axis=-1)
+
 
 class HarmonicTorsions(AbstractTorsions):
     """Springs on the dihedral angle, which keep groups planar and centers chiral (improper torsions).
@@ -176,6 +195,9 @@ class HarmonicTorsions(AbstractTorsions):
         turn = dihedral_angle(vectors) - local.parameters(self.angle)
         turn -= 2 * jnp.pi * jnp.floor(turn / (2 * jnp.pi) + 0.5)
         return 0.5 * local.parameters(self.stiffness) * turn**2
+
+    def amplitude(self) -> Float[Array, "..."]:
+        return self.stiffness
 
 
 def require_three_dimensions(particles: Particles) -> None:

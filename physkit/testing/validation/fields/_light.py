@@ -101,7 +101,7 @@ CASES = (
             Published("reflection at a side, dB", -60.0, 0.0, "at most"),
             Published("reflection at a corner, dB", -60.0, 0.0, "at most"),
         ),
-        "Roden & Gedney 2000; Taflove & Hagness 2005, §7.11",
+        "Roden & Gedney 2000; Taflove & Hagness 2005, §7",
     ),
     Case(
         "yee-dispersion",

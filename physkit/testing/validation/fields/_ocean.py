@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.fields import CGridShallowWaterState, Field
-from physkit.fields.equations import QuasiGeostrophic, ShallowWater
+from physkit.fields import CGridShallowWaterState, Field, HydrostaticState
+from physkit.fields.equations import HydrostaticFlow, QuasiGeostrophic, ShallowWater
 from physkit.geometry import Box, Grid
-from physkit.integrators import ETDRK4, RK4
+from physkit.integrators import ARS343, ETDRK4, RK4
 from physkit.observe import EddyEnergy, Every
 from physkit.simulate import Simulation, simulate
 from physkit.systems import (
@@ -140,6 +140,27 @@ def rossby_wave() -> dict[str, Any]:
     return {"ω / ω(β)": found / (-beta / 3)}  # k = l = L_d = 1
 
 
+def internal_wave() -> dict[str, Any]:
+    """A standing wave of mode 1 in a stratified layer, a quarter of its period on: how far its phase is off.
+    k = 2π/4, N = 2, H = 1, so that c = NH/π."""
+    grid = Grid(Box([4.0, 1.0, 1.0], periodic=(True, True, False)), (32, 1, 24))
+    number, k, small = 2.0, 0.5 * math.pi, 1e-6
+
+    def shape(x: ArrayLike, z: ArrayLike) -> Any:
+        return jnp.sin(math.pi * z) * jnp.cos(k * x)
+
+    start = HydrostaticState.of(
+        grid, lambda x, y, z: number**2 * z + small * shape(x, z) + 0 * y, dtype=jnp.float64
+    )
+    omega, steps = number / math.pi * k, 160
+    sim = Simulation(ARS343(HydrostaticFlow(1e4)), dt=0.5 * math.pi / omega / steps)
+    end = jax.jit(lambda s: simulate(sim, s, steps).state)(start)
+    x, _, z = grid.coordinates()
+    left = jnp.sum((end.buoyancy.data - number**2 * z) * shape(x, z)) / jnp.sum(shape(x, z) ** 2)
+    # cos(ω quarter) of the amplitude is left.
+    return {"c π / (NH)": math.acos(float(left) / small) / (0.5 * math.pi)}
+
+
 def _frequency(flow: Any, water: Any, k: float, dt: float, steps: int, weight: ArrayLike) -> float:
     """ω of the wave exp(i(kx − ωt)) in the depth, from the slope of its phase."""
     x = water.grid.coordinates()[0]
@@ -180,6 +201,12 @@ CASES = (
         "inertia-gravity-wave",
         inertia_gravity_wave,
         (Published("ω / √(f² + gHk²)", 1.0, 0.01, "relative"),),
+        "Vallis 2017",
+    ),
+    Case(
+        "internal-wave",
+        internal_wave,
+        (Published("c π / (NH)", 1.0, 0.01, "relative"),),
         "Vallis 2017",
     ),
     Case(

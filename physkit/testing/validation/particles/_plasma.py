@@ -1,11 +1,19 @@
-"""Plasmas: waves of particles on a mesh, and charges in magnetic fields."""
+"""Plasmas: waves of particles on a mesh, light among charges, and charges in magnetic fields."""
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.integrators import Boris
+from physkit.integrators import (
+    Boris,
+    HigueraCary,
+    ParticleInCell,
+    RelativisticBoris,
+    RelativisticMotion,
+    Vay,
+)
 from physkit.observe import Every, Positions, Velocities
 from physkit.particles import Particles
 from physkit.simulate import Simulation, simulate
@@ -15,6 +23,7 @@ from physkit.systems import (
     landau_damping,
     plasma_oscillation,
     two_stream,
+    weibel_instability,
 )
 
 from .._case import Case, Published
@@ -74,6 +83,43 @@ def a_charge_in_crossed_fields() -> dict[str, Any]:
     }
 
 
+def filaments_of_two_beams() -> dict[str, Any]:
+    """Beams of ±0.5 c, 32 cells a wave, electromagnetic particle-in-cell: the slope of ½ ln ∫H² while it grows
+    from e⁴ times its start to a hundredth of the beams' energy; the largest change of ε₀∇·E − ρ over the
+    largest ρ."""
+    sim, state = weibel_instability(0.5, cells=32)
+    pic = sim.integrator
+    assert isinstance(pic, ParticleInCell)
+    out = jax.jit(lambda s: simulate(sim, s, 340))(state)
+    magnetic, t = np.asarray(out.frames["magnetic"]), np.arange(341) * float(sim.dt)
+    beams = float(out.frames["kinetic"][0])
+    part = (magnetic > np.exp(4) * magnetic[0]) & (magnetic < 0.01 * beams)
+    # The first time only: filaments that have merged sway.
+    part &= np.arange(341) <= np.argmax(magnetic > 0.01 * beams)
+    first, last = (pic.gauss_residual(s).data for s in (state, out.state))
+    density = jnp.max(jnp.abs(pic.charge_density(out.state).data))
+    return {
+        "growth": 0.5 * np.polyfit(t[part], np.log(magnetic[part]), 1)[0],
+        "change of ε₀∇·E − ρ": float(jnp.max(jnp.abs(last - first)) / density),
+    }
+
+
+def fast_charges_in_crossed_fields() -> dict[str, Any]:
+    """E × B drift at 0.99 c with ω dt = 0.5: distance from the straight line after 200 steps, per length; and
+    the change of |u| in pure B."""
+    v = 0.99
+    u, found = v / (1 - v**2) ** 0.5, {}
+    one = Particles([[0.0, 0.0, 0.0]], [[u, 0.0, 0.0]], charge=1.0)
+    for name, pusher in (("Vay", Vay()), ("Higuera & Cary", HigueraCary())):
+        crossed = RelativisticMotion([0.0, 0.0, 1.0], [0.0, v, 0.0], pusher)
+        x = np.asarray(simulate(Simulation(crossed, dt=0.5), one, 200).state.position[0])
+        found[f"drift, {name}"] = np.max(np.abs(x - [100 * v, 0, 0])) / (100 * v)
+    turning = RelativisticMotion([0.3, 0.5, 2.0], None, RelativisticBoris())
+    end = simulate(Simulation(turning, dt=0.5), one, 1000).state.velocity[0]
+    found["change of |u|, Boris"] = abs(np.linalg.norm(end) / u - 1)
+    return found
+
+
 def _zero_crossings(t: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Where y changes its sign, by straight lines."""
     i = np.nonzero(y[1:] * y[:-1] < 0)[0]
@@ -111,6 +157,25 @@ CASES = (
         growth_of_two_streams,
         (Published("growth", 8**-0.5, 0.02, "relative"),),
         "Birdsall & Langdon 1991, section 5-6",
+    ),
+    Case(
+        "weibel",
+        filaments_of_two_beams,
+        (
+            Published("growth", 0.349573, 0.02, "relative"),
+            Published("change of ε₀∇·E − ρ", 0.0, 1e-12, "at most"),
+        ),
+        "Fried 1959; Esirkepov 2001",
+    ),
+    Case(
+        "relativistic-pushers",
+        fast_charges_in_crossed_fields,
+        (
+            Published("drift, Vay", 0.0, 1e-10, "at most"),
+            Published("drift, Higuera & Cary", 0.0, 1e-10, "at most"),
+            Published("change of |u|, Boris", 0.0, 1e-12, "at most"),
+        ),
+        "exact; Vay 2008, Higuera & Cary 2017",
     ),
     Case(
         "boris",

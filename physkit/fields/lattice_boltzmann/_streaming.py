@@ -1,0 +1,254 @@
+"""Streaming: every population is read from the cell that it comes from, or from the side of the box."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import concrete_value
+from physkit.geometry import (
+    AbstractBoundary,
+    Dirichlet,
+    FixedPressure,
+    Grid,
+    Mirror,
+    Neumann,
+    NoSlip,
+    Outflow,
+    Periodic,
+    Wall,
+    shape_for_wall,
+)
+
+from .._field import Field
+from ._collisions import along_velocity
+from ._lattice import Lattice
+
+
+class Neighborhood:
+    """The populations of a field, and those of neighboring cells."""
+
+    def __init__(self, grid: Grid, data: Array):
+        self.data, self.padded = data, None
+        if grid.space.comm.size > 1:
+            # Around the box for every axis, which also exchanges halos: at sides the values are not used.
+            around = ((Periodic(), Periodic()),) * grid.dimension
+            self.padded = grid.pad(data, 1, around)
+
+    def at(self, i: int, offset: np.ndarray) -> Array:
+        """Population number i at the cells x + offset, for all cells x."""
+        if not any(offset):
+            return self.data[i]
+        if self.padded is None:
+            return jnp.roll(self.data[i], [-int(n) for n in offset], range(len(offset)))
+        first = [1 + int(n) for n in offset]
+        last = [n + k for n, k in zip(self.data.shape[1:], first, strict=True)]
+        return jax.lax.slice(self.padded[i], first, last)
+
+
+class Side(NamedTuple):
+    """One side of the box, as populations meet it.
+
+    - `layer`: whether a cell touches it, ready to broadcast.
+    - `index`: of that layer along the axis, on this device.
+    - `incoming`, `parallel`, `outgoing`: indices of velocities.
+    """
+
+    axis: int
+    inward: int
+    boundary: AbstractBoundary
+    layer: Array
+    index: int
+    incoming: tuple[int, ...]
+    parallel: tuple[int, ...]
+    outgoing: tuple[int, ...]
+
+
+def sides_of(field: Field, lattice: Lattice) -> Iterator[Side]:
+    """The sides of the box that do not repeat."""
+    grid = field.grid
+    for axis in range(grid.dimension):
+        if grid.periodic[axis]:
+            continue
+        n = grid.local_shape[axis]
+        pair = field.boundary[axis] or ()
+        for end, inward, boundary in zip((0, 1), (1, -1), pair, strict=True):
+            index = (n - 1) * end
+            mask = np.arange(n) == index
+            layer = jnp.asarray(grid.along_axis(axis, mask)) & grid.touches_side(axis, end)
+            normal = lattice.velocities[:, axis] * inward
+            yield Side(
+                axis,
+                inward,
+                boundary,
+                layer,
+                index,
+                *(tuple(np.flatnonzero(normal == s).tolist()) for s in (1, 0, -1)),
+            )
+
+
+def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Array) -> list[Array]:
+    """The populations one step later, before they collide.
+
+    - `near`: those of `field`.
+    - `field`: f_i − w_i after the last collision, with its boundary at the end of the step.
+    - `speed`: c, for velocities at sides.
+    """
+    out = [near.at(i, -e) for i, e in enumerate(lattice.velocities)]
+    sides = list(sides_of(field, lattice))
+    for side in sides:
+        for i, value in _reflected(near, lattice, side, field.grid, speed).items():
+            out[i] = jnp.where(side.layer, value, out[i])
+    # Last, since they need all populations that do not come through them.
+    for side in sides:
+        if isinstance(side.boundary, Dirichlet | FixedPressure):
+            for i, value in _zou_he(out, lattice, side, field.grid, speed).items():
+                out[i] = jnp.where(side.layer, value, out[i])
+    return out
+
+
+def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> list[Array]:
+    """The populations of a temperature one step later, before they collide.
+
+    - `conductance`: diffusivity × dt / h, what a slope of 1 brings in.
+    """
+    near = Neighborhood(field.grid, field.data)
+    out = [near.at(i, -e) for i, e in enumerate(lattice.velocities)]
+    w = lattice.weights.tolist()
+    for side in sides_of(field, lattice):
+        for i in side.incoming:
+            back = field.data[lattice.opposites[i]]
+            if isinstance(side.boundary, Dirichlet):
+                wall = _wall_value(side.boundary.value, field.grid, side, 1)[0]
+                value = 2 * w[i] * wall - back
+            elif isinstance(side.boundary, Neumann):
+                slope = _wall_value(side.boundary.slope, field.grid, side, 1)[0]
+                share = w[i] / sum(w[j] for j in side.incoming)
+                value = back + share * conductance * slope
+            else:
+                value = field.data[i]
+            out[i] = jnp.where(side.layer, value.astype(back.dtype), out[i])
+    return out
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _reflected(
+    near: Neighborhood, lattice: Lattice, side: Side, grid: Grid, speed: Array
+) -> dict[int, Array]:
+    """What comes in where the side is a wall, a mirror or open; a wall at inlets, until Zou and He."""
+    boundary, out = side.boundary, {}
+    w = lattice.weights.tolist()
+    if isinstance(boundary, Mirror):
+        image = lattice.mirrored(side.axis)
+        for i in side.incoming:
+            along = -lattice.velocities[i]
+            along[side.axis] = 0
+            out[i] = near.at(int(image[i]), along)
+        return out
+    bounced = {i: near.data[lattice.opposites[i]] for i in side.incoming}
+    if isinstance(boundary, NoSlip) and not _is_zero(boundary.velocity):
+        rho = 1 + jnp.sum(_layer(near.data, side), axis=0)
+        u = list(_wall_value(boundary.velocity, grid, side, grid.dimension) / speed)
+        return {
+            i: back + (6 * w[i]) * rho * along_velocity(lattice, i, u)
+            for i, back in bounced.items()
+        }
+    if isinstance(boundary, Outflow):
+        layer = [_layer(part, side) for part in near.data]
+        excess, momentum = moments_of(lattice, layer)
+        u = [m / (1 + excess) for m in momentum]
+        squares = [part * part for part in u]
+        square = 1.5 * sum(squares[1:], squares[0])
+        for i, back in bounced.items():
+            along = along_velocity(lattice, i, u)
+            out[i] = (2 * w[i]) * (4.5 * along * along - square) - back
+        return out
+    return bounced
+
+
+def _zou_he(
+    populations: list[Array], lattice: Lattice, side: Side, grid: Grid, speed: Array
+) -> dict[int, Array]:
+    """What comes in, such that the cells at the side have a given velocity or pressure.
+
+    The share of every velocity beside equilibrium is that of the opposite one, but for what the momentum along
+    the side asks for.
+    """
+    f = [_layer(part, side) for part in populations]
+    w, e = lattice.weights.tolist(), lattice.velocities
+
+    def total(indices: tuple[int, ...]) -> Array:
+        return sum([f[i] for i in indices[1:]], f[indices[0]])
+
+    known = 1 + total(side.parallel) + 2 * total(side.outgoing)  # ρ less what moves inwards
+    if isinstance(side.boundary, FixedPressure):
+        pressure = _wall_value(side.boundary.value, grid, side, 1)[0]
+        rho = 1 + 3 * pressure / speed**2
+        momentum = [jnp.zeros_like(known)] * lattice.dimension
+        momentum[side.axis] = (rho - known) * side.inward
+    else:
+        u = list(_wall_value(side.boundary.value, grid, side, grid.dimension) / speed)
+        rho = known / (1 - side.inward * u[side.axis])
+        momentum = [rho * part for part in u]
+    missing = [
+        2 * momentum[k] / 3 - sum(int(e[i, k]) * f[i] for i in side.parallel if e[i, k])
+        if k != side.axis
+        else None
+        for k in range(lattice.dimension)
+    ]
+    out = {}
+    for i in side.incoming:
+        value = f[lattice.opposites[i]] + 6 * w[i] * along_velocity(lattice, i, momentum)
+        for k, part in enumerate(missing):
+            if part is not None and e[i, k]:
+                value = value + (18 * w[i] * int(e[i, k])) * part
+        out[i] = value
+    return out
+
+
+def moments_of(lattice: Lattice, populations: list[Array]) -> tuple[Array, list[Array]]:
+    """Σ (f − w) and Σ f e, by axis."""
+    excess, momentum = populations[lattice.rest], [None] * lattice.dimension
+    for i, j in lattice.pairs:
+        excess = excess + (populations[i] + populations[j])
+        flux = populations[i] - populations[j]
+        for k, n in enumerate(lattice.velocities[i].tolist()):
+            if n:
+                signed = flux if n > 0 else -flux
+                momentum[k] = signed if momentum[k] is None else momentum[k] + signed
+    return excess, momentum
+
+
+def _layer(x: Array, side: Side) -> Array:
+    """The cells at the side: `[…, *cells]`, thin along its axis."""
+    lead = x.ndim - side.layer.ndim
+    return jax.lax.slice_in_dim(x, side.index, side.index + 1, axis=lead + side.axis)
+
+
+def _wall_value(value: object, grid: Grid, side: Side, parts: int) -> Array:
+    """A prescribed value `[parts, *cells]`, ready to broadcast over the cells at the side."""
+    points = [1 if k == side.axis else n for k, n in enumerate(grid.local_shape)]
+    like = jnp.zeros((parts, *points), grid.spacing.dtype)
+    wall = Wall(
+        axis=side.axis,
+        dimension=grid.dimension,
+        on_wall=False,
+        vector=False,
+        spacing=grid.spacing[side.axis],
+        ghost_widths=tuple((0, 0, wraps) for wraps in grid.periodic),
+        comm=grid.space.comm,
+        includes_walls=(False,) * grid.dimension,
+    )
+    shaped = shape_for_wall(value, like, wall)
+    points = shaped.shape[1:] if shaped.ndim else (1,) * grid.dimension
+    return jnp.broadcast_to(shaped, (parts, *points))
+
+
+def _is_zero(value: object) -> bool:
+    number = concrete_value(value) if hasattr(value, "dtype") else None
+    return number is not None and number.dtype != object and not np.any(number)

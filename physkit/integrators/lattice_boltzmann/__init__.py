@@ -1,0 +1,1 @@
+"""Steps of populations on lattices."""

@@ -1,0 +1,207 @@
+"""Electromagnetic particle-in-cell: charges and the field that they make, and that moves them."""
+
+from dataclasses import KW_ONLY
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import (
+    Clock,
+    ParameterError,
+    Plan,
+    ShapeError,
+    State,
+    get_component,
+    put_component,
+    replace_fields,
+    scale_array,
+)
+from physkit.coupling import CIC, AbstractKernel, deposit, deposit_current, interpolate
+from physkit.fields import ElectromagneticField, Field
+from physkit.fields.equations import Maxwell
+from physkit.fields.operators import average, difference, staggered_divergence
+from physkit.geometry import AXES, Location
+from physkit.particles import ParticleIncrement, Particles
+
+from .._integrator import AbstractStateless, Drifts, StepSize
+from ._pushers import AbstractPusher, HigueraCary
+from ._relativistic_motion import charged_particles, drift_by_momentum, half_charge_per_mass
+
+
+def _as_names(given: object) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)  # type: ignore[arg-type]
+
+
+class ParticleInCell(AbstractStateless):
+    """Charges in the electromagnetic field that they make: particle-in-cell on Yee's grid. Order 2.
+
+        H' = H − dt/μ ∇×E
+        u' = push(u, E(x), ½μ(H + H')(x)),   x' = x + dt u'/γ
+        E' = E + dt/ε (∇×H' − J(x → x'))
+
+    The state is a dict of the field and of one or more species of particles, whose `velocity` holds u = γv,
+    momentum per mass, half a step behind x, as H is behind E. J is Esirkepov's: Gauss's law holds to rounding
+    if it does at the start (`with_gauss_law`), and what is missing then stays as a charge at rest: ions that do
+    not move need no particles.
+
+    **Arguments:**
+
+    - `maxwell`: the equations, with `component=` the field's name in the state.
+    - `species`: names of the particle components.
+    - `pusher`: `HigueraCary()` (if left out), `Vay()`, `RelativisticBoris()`.
+    - `kernel`: the particles' shape: `CIC()` (if left out), `TSC()`, `PCS()`.
+
+    **Errors:** `ShapeError` on a line, and in the plane for a field that is not `mode="TE"`: charges move in
+    the plane, and Ez is not of it. `ParameterError` for sides that do not repeat. `StepSizeError` beyond
+    Courant's limit.
+
+    **Good values:** cells of one or two Debye lengths with `CIC()`, of three with `PCS()` (coarser ones heat
+    the plasma), ten particles a cell and more; dt = 0.9 · `maxwell.longest_step(grid)`, and ω_p dt < 0.3.
+
+    **Notes:** fields are averaged to the nodes and read there. Fast beams ring by numerical Cherenkov
+    radiation, as short waves on the grid are slower than light.
+
+    **Reference:** Birdsall & Langdon (1991), chapter 15; Esirkepov, Comput. Phys. Commun. 135, 144 (2001).
+    """
+
+    maxwell: Maxwell
+    species: tuple[str, ...] = eqx.field(static=True, converter=_as_names)
+    _: KW_ONLY
+    pusher: AbstractPusher = HigueraCary()
+    kernel: AbstractKernel = CIC()
+
+    def __check_init__(self):
+        if self.maxwell.component is None:
+            raise ParameterError(
+                'the field is one of several components here: give it a name, Maxwell(…, component="light")'
+            )
+        if not self.species or self.maxwell.component in self.species:
+            raise ParameterError(
+                f"species are the names of the particles in the state; got {self.species}"
+            )
+
+    @property
+    def drifts(self) -> Drifts:
+        return tuple((type(self).__name__, name) for name in self.species)
+
+    @property
+    def speed_of_light(self) -> Array:
+        """c = 1/√(ε₀μ₀)."""
+        return 1 / jnp.sqrt(self.maxwell.vacuum_permittivity * self.maxwell.vacuum_permeability)
+
+    def prepare(self, state: State, dt: StepSize) -> Plan:
+        field = self.maxwell.field(state)
+        field.grid.require_periodic("electromagnetic particle-in-cell")
+        if "Ex" not in field.electric or "Ey" not in field.electric:
+            raise ShapeError(
+                'charges move in the field\'s plane: give it mode="TE" (Ex, Ey, Hz), or three dimensions; on a '
+                f"line take a plane a few cells wide. Got {', '.join(field.parts())}"
+            )
+        for name in self.species:
+            charged_particles(self, state, name)
+        return self.maxwell.prepare(state, dt)
+
+    def check_step(self, state: State, dt: StepSize) -> None:
+        self.maxwell.check_step(state, dt)
+
+    def step(self, plan: Plan, clock: Clock, state: State, aux: None) -> tuple[State, None]:
+        field = self.maxwell.field(state)
+        delta, memory = self.maxwell.magnetic_increments(plan, clock, field)
+        # H at the time of E: the mean of half a step before and after.
+        centered = field.shift(jax.tree.map(lambda x: 0.5 * x, delta))
+        at_nodes = _at_nodes(centered, self.maxwell.vacuum_permeability)
+        field = _remember(field.shift(delta), memory)
+        currents: dict[str, Array] = {}
+        for name in self.species:
+            before = get_component(state, name)
+            after = self._push(clock, at_nodes, before)
+            parts = deposit_current(before.charge, before, after, clock.dt, field.grid, self.kernel)
+            for axis, part in zip(AXES, parts, strict=False):
+                known = currents.get("E" + axis)
+                currents["E" + axis] = part.data if known is None else known + part.data
+            state = put_component(state, name, after)
+        delta, memory = self.maxwell.electric_increments(plan, clock, field, currents)
+        return put_component(
+            state, self.maxwell.component, _remember(field.shift(delta), memory)
+        ), aux
+
+    # --- Gauss's law --------------------------------------------------------------------------------
+
+    def charge_density(self, state: State) -> Field:
+        """ρ of all species at the nodes of the grid."""
+        grid = self.maxwell.field(state).grid
+        nodes = Location((True,) * grid.dimension)
+        parts = []
+        for name in self.species:
+            p = charged_particles(self, state, name)
+            parts.append(deposit(p.charge, p, grid, self.kernel, location=nodes))
+        return sum(parts[1:], parts[0])
+
+    def gauss_residual(self, state: State) -> Field:
+        """ε₀ ∇·E − ρ at the nodes: the charge that is there and is no particle's; steps do not change it.
+
+        In media it is that of the vacuum's ε₀.
+        """
+        charge = self.charge_density(state)
+        flow = staggered_divergence(list(self.maxwell.field(state).electric.values()))
+        # Outside of a simulation parameters may be of another precision.
+        return flow * self.maxwell.vacuum_permittivity.astype(charge.data.dtype) - charge
+
+    def with_gauss_law(self, state: State, background: Field | None = None) -> State:
+        """`state` with −∇φ added to E, such that ε₀ ∇·E = ρ + `background`.
+
+        **Arguments:** `background`: charge density at rest at the nodes; if left out a uniform one that
+        neutralizes the box. Its mean must be minus that of ρ; what differs is taken out.
+        """
+        residual = self.gauss_residual(state)
+        if background is not None:
+            residual = residual - background
+        field = self.maxwell.field(state)
+        grid = field.grid
+        squares = 0.0
+        for k, n in enumerate(grid.shape):
+            sine = grid.map_modes(k, lambda m, n=n: 2 * np.sin(np.pi * m / n))
+            squares = squares + (jnp.asarray(sine, grid.spacing.dtype) / grid.spacing[k]) ** 2
+        is_wave = squares > 0
+        # ∇²φ = residual/ε₀, with the differences of Yee's grid.
+        inverse = jnp.where(is_wave, -1 / jnp.where(is_wave, squares, 1), 0)
+        modes = scale_array(grid.fft(residual.data), inverse)
+        epsilon = self.maxwell.vacuum_permittivity.astype(residual.data.dtype)
+        potential = residual.with_values(grid.ifft(modes) / epsilon)
+        parts = {
+            name: part.with_values(part.data - difference(potential, k).data)
+            for k, (name, part) in enumerate(field.electric.items())
+        }
+        return put_component(state, self.maxwell.component, field.replace(parts))
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def _push(self, clock: Clock, at_nodes: Field, particles: Particles) -> Particles:
+        d = particles.dimension
+        rows = interpolate(at_nodes, particles, self.kernel)
+        half = half_charge_per_mass(particles, clock.dt)
+        u = self.pusher.push(
+            particles.velocity, half * rows[:, :d], half * rows[:, d:], self.speed_of_light
+        )
+        pushed = particles.shift(ParticleIncrement(velocity=u - particles.velocity))
+        return drift_by_momentum(pushed, clock.dt, self.speed_of_light)
+
+
+def _at_nodes(field: ElectromagneticField, permeability: Array) -> Field:
+    """E and B, `[components, *nodes]`: each the mean of the points about the node."""
+    out = []
+    for name, part in {**field.electric, **field.magnetic}.items():
+        for axis, staggered in enumerate(part.location.staggered):
+            if not staggered:
+                part = average(part, axis)
+        out.append(part.data if name[0] == "E" else permeability * part.data)
+    return Field(jnp.stack(out), field.grid, part.location)
+
+
+def _remember(field: ElectromagneticField, memory: dict) -> ElectromagneticField:
+    if not memory:
+        return field
+    return replace_fields(field, {"memory": {**field.memory, **memory}})
