@@ -154,9 +154,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "ConvolutionalPML", "CurrentSheet", "Dielectric", "Drude", "Lorentz", "Maxwell",
                 "ModeSource", "PlaneWave", "PointDipole", "WavePulse", "WaveguideMode", "waveguide_mode",
             ),
-            "observe": (
-                "ElectromagneticEnergy", "FarField", "FluxSpectrum", "RelativisticKineticEnergy",
-            ),
+            "observe": ("ElectromagneticEnergy", "FarField", "FluxSpectrum", "RelativisticKineticEnergy"),
             "fields": ("ElectromagneticField",),
             "geometry": ("PerfectConductor", "PerfectMagneticConductor"),
             "coupling": ("deposit_current",),
@@ -221,9 +219,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "kernels": (
         "How particles and meshes share: the weights of interpolation and deposition.",
         {
-            "coupling": (
-                "AbstractKernel", "CIC", "Nearest", "PCS", "QuarticSpline", "QuinticSpline", "TSC",
-            ),
+            "coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "QuarticSpline", "QuinticSpline", "TSC"),
         },
     ),
     "lattice_boltzmann": (
@@ -292,9 +288,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "priors": (
         "What is known of a parameter before the data.",
         {
-            "inference": (
-                "AbstractPrior", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform",
-            ),
+            "inference": ("AbstractPrior", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform"),
         },
     ),
     "quantities": (
@@ -390,9 +384,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "units": (
         "Systems of units: what a femtosecond, a kelvin or a bar is in each.",
         {
-            "core": (
-                "SI", "UnitSystem", "atomic", "lennard_jones_units", "metal", "molecular", "real",
-            ),
+            "core": ("SI", "UnitSystem", "atomic", "lennard_jones_units", "metal", "molecular", "real"),
         },
     ),
 }  # fmt: skip
