@@ -19,7 +19,6 @@ from ._snapshot import Snapshot as Snapshot
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .guards._quantum_guards import NormDrift as NormDrift, PositiveDensity as PositiveDensity
-from .quantities._acceptance import Acceptance as Acceptance
 from .quantities._dipole_moment import DipoleMoment as DipoleMoment
 from .quantities._electromagnetic_quantities import (
     ElectromagneticEnergy as ElectromagneticEnergy,
@@ -77,6 +76,7 @@ from .quantities._quantum_quantities import (
     Purity as Purity,
 )
 from .quantities._sampling import (
+    Acceptance as Acceptance,
     BiasEnergy as BiasEnergy,
     CollectiveVariables as CollectiveVariables,
     EnergiesAt as EnergiesAt,

@@ -50,8 +50,8 @@ class SelfGravity(AbstractTendency):
 
     constant: Float[Array, ""] = param()
     boundary: BoundaryLike | Field = None
-    scheme: AbstractScheme = Central(2)
     component: str | None = static(default=None)
+    scheme: AbstractScheme = Central(2)
 
     def __check_init__(self):
         require_nonnegative(self, "constant")
