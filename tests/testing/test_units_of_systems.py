@@ -65,6 +65,8 @@ UNITS: dict[str, Unit] = {
     "FlowState.velocity_x": lambda u: u.speed,
     "FlowState.velocity_y": lambda u: u.speed,
     "FlowState.pressure": lambda u: u.speed**2,
+    "ElectromagneticField.Ex": lambda u: u.mass * u.length / u.time**2 / u.charge,
+    "ElectromagneticField.Ey": lambda u: u.mass * u.length / u.time**2 / u.charge,
     "ElectromagneticField.Ez": lambda u: u.mass * u.length / u.time**2 / u.charge,
     "ElectromagneticField.Hx": lambda u: u.charge / u.time / u.length,
     "ElectromagneticField.Hy": lambda u: u.charge / u.time / u.length,
@@ -292,7 +294,15 @@ CASES = {
     "landau_damping": Case({"count": 1024}),
     "plasma_oscillation": Case({}),
     "two_stream": Case({"count": 256, "cells": 16}),
-    "weibel_instability": Case({"cells": 8, "per_cell": 1, "every": 2}),
+    # In the plane, charges are lines: charge per length.
+    "weibel_instability": Case(
+        {"cells": 8, "per_cell": 1, "amplitude": 0.1, "every": 2},
+        units={
+            "ElectromagneticField.Hz": lambda u: u.charge / u.time,
+            "Maxwell.vacuum_permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.volume,
+            "Maxwell.vacuum_permeability": lambda u: u.mass / u.charge**2,
+        },
+    ),
     "two_species_plasma": Case({"particles": 64, "cells": 16}),
     # Gas
     "sound_wave": Case({"cells": 16}),
@@ -322,8 +332,8 @@ CASES = {
     "acoustic_monopole": Case(
         {"cells": 8}, units={"WavePulse.amplitude": lambda u: u.mass / u.time}
     ),
-    # In the first step nothing is in its layers yet, which remember numbers of several units.
-    "elastic_half_space": Case({"cells": 80}, steps=1, units={"WavePulse.amplitude": one}),
+    # In three steps nothing is in its layers yet, which remember numbers of several units.
+    "elastic_half_space": Case({"cells": 104}, steps=3, units={"WavePulse.amplitude": one}),
     "electromagnetic_cavity": Case({"cells": (6, 5, 4)}),
     "dielectric_slab": Case({"cells": 12}),
     "thacker_bowl": Case({"cells": 16}),
