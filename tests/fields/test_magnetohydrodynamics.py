@@ -198,8 +198,10 @@ def test_bad_input_is_named():
 
 @pytest.mark.slow
 def test_battery():
+    # Limiters and HLLD have kinks where a wall mirrors the gas: the wall's own value is tied with 0.
+    scheme = pk.riemann.HLL(), pk.reconstructions.PiecewiseConstant()
     gas = plasma((4, 3), (True, False), pk.boundaries.Mirror())
-    check_tendency(IdealMHD(5 / 3, component="gas"), {"gas": gas}, drives=["gas"])
+    check_tendency(IdealMHD(5 / 3, *scheme, component="gas"), {"gas": gas}, drives=["gas"])
 
 
 @pytest.mark.slow
