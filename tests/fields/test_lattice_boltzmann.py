@@ -183,6 +183,7 @@ def test_inlets_and_outlets_keep_a_parabola():
     np.testing.assert_allclose(p[-1], nu * 0.1 / n, rtol=0.3)  # half a cell before the side
 
 
+@pytest.mark.slow
 def test_a_spinning_cylinder_between_cells_drags_its_fluid_along():
     # Circular Couette flow, six cells in the inner radius: by interpolation surfaces are where they are.
     nu, inner, outer = 0.1, 0.17, 0.44
