@@ -570,8 +570,9 @@ WITH_FIELDS = (
     ExactWave,
     PotentialPropagator,
     SplitStep,
-    Yee,
 )
+# Of light: tests/fields/test_maxwell.py, and the systems of the restart matrix.
+OF_LIGHT = (Yee,)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
 QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
@@ -607,7 +608,9 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        elsewhere = (SEARCHES, ON_ARRAYS, WITH_FIELDS, OF_WHOLE_NUMBERS, OF_QUBITS, WITH_EVENTS)
+        elsewhere = (
+            SEARCHES, ON_ARRAYS, WITH_FIELDS, OF_LIGHT, OF_WHOLE_NUMBERS, OF_QUBITS, WITH_EVENTS,
+        )  # fmt: skip
         examined = set(INTEGRATORS).union(*elsewhere)
         assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 

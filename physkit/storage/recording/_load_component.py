@@ -49,7 +49,8 @@ def _field(series: Series, frame: int) -> Field:
     values = series[frame]
     axes = series.coordinates()
     sphere = None
-    if len(axes) == 2:
+    # Frames of several processes are in a folder; a sphere lies on one device.
+    if len(axes) == 2 and series.path.is_file():
         sphere = read_hdf5(series.path, lambda file: read_sphere(file, series.path))
     if sphere is not None:
         radius, truncation = sphere
