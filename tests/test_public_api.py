@@ -50,7 +50,7 @@ PLUMBING = {
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "require_castable", "require_component", "require_in_range",
         "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt", "scale_array",
-        "shard", "shift", "sum_rates", "unshard", "where_safe", "with_prescribed_values",
+        "shard", "shift", "sum_rates", "times_i", "unshard", "where_safe", "with_prescribed_values",
         "with_tangent_of", "zero_out_of_range",
     },
     "geometry": {

@@ -3,13 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, param, scale_array, static
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    as_parameter,
+    param,
+    scale_array,
+    static,
+    times_i,
+)
 
 from ._contraction import merge_other_axes
 from ._operators import AbstractOperator
@@ -99,7 +106,7 @@ def _flip_and_turn(
     if flipped:
         block, places = merge_other_axes(x, flipped)
         x = jnp.flip(block, places).reshape(x.shape)
-    return jax.lax.complex(-x.imag, x.real) if is_imaginary else x
+    return times_i(x) if is_imaginary else x
 
 
 def _group_strings(strings: Sequence[str]) -> dict[tuple[tuple[int, ...], bool], list[int]]:

@@ -60,6 +60,9 @@ from .flow._shallow_water_basins import (
     thacker_solution as thacker_solution,
 )
 from .flow._sphere import (
+    EARTH_GRAVITY as EARTH_GRAVITY,
+    EARTH_RADIUS as EARTH_RADIUS,
+    EARTH_ROTATION as EARTH_ROTATION,
     barotropic_jet as barotropic_jet,
     mountain_flow as mountain_flow,
     rossby_haurwitz_wave as rossby_haurwitz_wave,

@@ -1,4 +1,4 @@
-"""Products of complex numbers with real ones."""
+"""Products of complex numbers with real ones, and with i."""
 
 import jax
 import jax.numpy as jnp
@@ -18,3 +18,8 @@ def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "
     # Part by part: JAX would promote the factor to complex numbers, and multiply by their zeros.
     factor = jnp.asarray(factor, x.real.dtype)
     return jax.lax.complex(x.real * factor, x.imag * factor)
+
+
+def times_i(x: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
+    """i · x of complex numbers, without a multiplication."""
+    return jax.lax.complex(-x.imag, x.real)

@@ -16,6 +16,7 @@ from physkit.core import (
     einsum,
     scale_array,
     static,
+    times_i,
 )
 
 from ..boundaries._parse_boundaries import Boundaries
@@ -144,8 +145,8 @@ class SphericalGrid(AbstractGrid):
             self._synthesize(potentials, "zonal"),
             self._synthesize(potentials, "meridional"),
         )
-        u = _times_i(zonal[1]) - meridional[0]
-        v = meridional[1] + _times_i(zonal[0])
+        u = times_i(zonal[1]) - meridional[0]
+        v = meridional[1] + times_i(zonal[0])
         return self._from_fourier(jnp.stack([u, v]))
 
     def vorticity_and_divergence(self, velocity: Array) -> tuple[Array, Array]:
@@ -157,7 +158,7 @@ class SphericalGrid(AbstractGrid):
         """
         modes = scale_array(self._fourier(velocity), 1 / self.radius)
         zonal, meridional = self._analyze(modes, "zonal"), self._analyze(modes, "meridional")
-        return _times_i(zonal[1]) + meridional[0], _times_i(zonal[0]) - meridional[1]
+        return times_i(zonal[1]) + meridional[0], times_i(zonal[0]) - meridional[1]
 
     def square_wavenumber(self, *, real: bool = True) -> Float[Array, "1 degrees"]:
         """l(l + 1)/a²: what −∇² makes of each harmonic."""
@@ -278,7 +279,3 @@ def _contract(subscripts: str, x: Array, table: np.ndarray) -> Array:
     out = einsum(subscripts, flat, jnp.asarray(table, flat.dtype))
     real, imaginary = out.reshape(2, *x.shape[:-2], *out.shape[1:])
     return jax.lax.complex(real, imaginary)
-
-
-def _times_i(x: Array) -> Array:
-    return jax.lax.complex(-x.imag, x.real)

@@ -15,8 +15,7 @@ from physkit.simulate import Simulation
 from .._arguments import explain_system
 
 # Williamson et al. (1992), table 1: m, m/s², 1/s.
-RADIUS, GRAVITY, ROTATION = 6.37122e6, 9.80616, 7.292e-5
-DAY = 86400.0
+EARTH_RADIUS, EARTH_GRAVITY, EARTH_ROTATION = 6.37122e6, 9.80616, 7.292e-5
 
 
 @explain_system
@@ -45,9 +44,11 @@ def barotropic_jet(
 
     **Reference:** Galewsky, Scott & Polvani, Tellus A 56, 429 (2004), eq. 2–4.
     """
-    grid = SphericalGrid(RADIUS, truncation)
+    grid = SphericalGrid(EARTH_RADIUS, truncation)
     law = SphericalShallowWater(
-        GRAVITY, ROTATION, _hour_at_last_degree(truncation) if viscosity is None else viscosity
+        EARTH_GRAVITY,
+        EARTH_ROTATION,
+        _hour_at_last_degree(truncation) if viscosity is None else viscosity,
     )
     south, north = np.pi / 7, np.pi / 2 - np.pi / 7
     peak = np.exp(-4 / (north - south) ** 2)
@@ -93,15 +94,15 @@ def mountain_flow(
 
     **Reference:** Williamson et al., J. Comput. Phys. 102, 211 (1992), test case 5.
     """
-    grid = SphericalGrid(RADIUS, truncation)
+    grid = SphericalGrid(EARTH_RADIUS, truncation)
 
     def mountain(longitude: Array, latitude: Array) -> Array:
         away = (longitude - 1.5 * np.pi) ** 2 + (latitude - np.pi / 6) ** 2
         return height * (1 - jnp.minimum(jnp.sqrt(jnp.maximum(away, 1e-30)) / (np.pi / 9), 1))
 
     law = SphericalShallowWater(
-        GRAVITY,
-        ROTATION,
+        EARTH_GRAVITY,
+        EARTH_ROTATION,
         _hour_at_last_degree(truncation) if viscosity is None else viscosity,
         topography=Field.from_function(grid, mountain),
     )
@@ -112,7 +113,10 @@ def mountain_flow(
 
     def depth(longitude: Array, latitude: Array) -> Array:
         surface = (
-            5960 - (RADIUS * ROTATION * speed + speed**2 / 2) / GRAVITY * jnp.sin(latitude) ** 2
+            5960
+            - (EARTH_RADIUS * EARTH_ROTATION * speed + speed**2 / 2)
+            / EARTH_GRAVITY
+            * jnp.sin(latitude) ** 2
         )
         return surface - mountain(longitude, latitude)
 
@@ -141,7 +145,7 @@ def rossby_haurwitz_wave(
 
     **Reference:** Haurwitz, J. Mar. Res. 3, 254 (1940); Williamson et al. (1992), test case 6.
     """
-    grid, law = SphericalGrid(RADIUS, truncation), BarotropicVorticity(ROTATION)
+    grid, law = SphericalGrid(EARTH_RADIUS, truncation), BarotropicVorticity(EARTH_ROTATION)
     rate, number = 7.848e-6, wavenumber
 
     def vorticity(longitude: Array, latitude: Array) -> Array:
@@ -155,7 +159,7 @@ def rossby_haurwitz_wave(
 
 def _hour_at_last_degree(truncation: int) -> float:
     """ν of ∇⁴ that damps the last degree by e in an hour."""
-    return RADIUS**4 / (truncation * (truncation + 1)) ** 2 / 3600
+    return EARTH_RADIUS**4 / (truncation * (truncation + 1)) ** 2 / 3600
 
 
 def _simulation(law: SphericalShallowWater, dt: ArrayLike, every: int) -> Simulation:

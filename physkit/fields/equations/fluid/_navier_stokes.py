@@ -2,7 +2,6 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,6 +15,7 @@ from physkit.core import (
     require_nonnegative,
     scale_array,
     static,
+    times_i,
 )
 from physkit.geometry import Grid
 
@@ -148,7 +148,7 @@ def _divergence_of_row(row: list[Array | None], wavenumbers: list[Array], kept: 
     ]
     total = sum(parts[1:], parts[0])
     # Times i.
-    return jax.lax.complex(-total.imag, total.real)
+    return times_i(total)
 
 
 def _project(v: Array, grid: Grid) -> Array:

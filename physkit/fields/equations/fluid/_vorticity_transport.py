@@ -1,6 +1,5 @@
 """Incompressible flow in two dimensions, by its vorticity."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -12,6 +11,7 @@ from physkit.core import (
     require_nonnegative,
     scale_array,
     static,
+    times_i,
 )
 
 from ..._equation import AbstractEquation
@@ -114,7 +114,7 @@ def _velocity(vorticity: Spectrum, kept: Array | bool = True) -> Array:
         vorticity.coefficients, jnp.where(is_wave, 1 / jnp.where(is_wave, k2, 1), 0)
     )
     kx, ky = (jnp.imag(derivative_symbol(vorticity.grid, axis, 1)) for axis in range(2))
-    i_stream = jax.lax.complex(-stream.imag, stream.real)
+    i_stream = times_i(stream)
     return jnp.stack([scale_array(i_stream, ky), scale_array(i_stream, -kx)])
 
 

@@ -2,11 +2,10 @@
 
 import abc
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ShapeError, scale_array
+from physkit.core import ShapeError, scale_array, times_i
 from physkit.geometry import Grid
 
 from ..._equation import AbstractEquation
@@ -46,19 +45,18 @@ def advect(grid: Grid, stream: Array, carried: Array) -> Array:
     Energy and enstrophy are conserved by it, to rounding.
     """
     kept = grid.dealias_mask()
-    kx, ky = (_times_i(grid, axis, kept) for axis in range(2))
+    kx, ky = (_derivative(grid, axis, kept) for axis in range(2))
     parts = grid.ifft(jnp.stack([-ky(stream), kx(stream), jnp.where(kept, carried, 0)]))
     flux = grid.fft(parts[:2] * parts[2:])
     return -(kx(flux[0]) + ky(flux[1]))
 
 
-def _times_i(grid: Grid, axis: int, kept: Array):
+def _derivative(grid: Grid, axis: int, kept: Array):
     """The derivative along an axis, as a function of coefficients; modes that are not kept become 0."""
     wavenumber = jnp.where(kept, jnp.imag(derivative_symbol(grid, axis, 1)), 0)
 
     def derivative(coefficients: Array) -> Array:
-        turned = jax.lax.complex(-coefficients.imag, coefficients.real)
-        return scale_array(turned, wavenumber)
+        return scale_array(times_i(coefficients), wavenumber)
 
     return derivative
 

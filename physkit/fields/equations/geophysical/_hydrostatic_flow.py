@@ -182,7 +182,10 @@ class HydrostaticFlow(AbstractTendency):
             mixed = _mix(part, self.viscosity, self.vertical_viscosity)
             rates[name] = rates[name] + mixed - slowed[None, None] * part.data
         if self.wind_x is not None:
-            stress = jnp.broadcast_to(self.wind_x, u.data.shape[:2])[..., None]
+            # Of the whole domain: each device takes its own part.
+            plane = flow.surface.grid
+            stress = plane.local(self.wind_x, plane.face("x"))
+            stress = jnp.broadcast_to(stress, u.data.shape[:2])[..., None]
             highest = lowest[None, None, ::-1].astype(u.data.dtype)
             pushed = stress * highest / b.grid.spacing[2]
             rates["velocity_x"] = rates["velocity_x"] + pushed

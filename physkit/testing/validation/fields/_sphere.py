@@ -11,22 +11,26 @@ from physkit.fields.equations import SphericalShallowWater
 from physkit.geometry import SphericalGrid
 from physkit.integrators import ETDRK4
 from physkit.simulate import Simulation, simulate
-from physkit.systems import mountain_flow, rossby_haurwitz_wave
+from physkit.systems import (
+    EARTH_GRAVITY,
+    EARTH_RADIUS,
+    EARTH_ROTATION,
+    mountain_flow,
+    rossby_haurwitz_wave,
+)
 
 from .._case import Case, Published
-
-RADIUS, GRAVITY, ROTATION = 6.37122e6, 9.80616, 7.292e-5
 
 
 def steady_wind() -> dict[str, Any]:
     """Test case 2: a rotation of the whole, in balance, for five days at L = 21."""
-    law = SphericalShallowWater(GRAVITY, ROTATION)
-    speed, head = 2 * math.pi * RADIUS / (12 * 86400), 2.94e4
-    drop = RADIUS * ROTATION * speed + speed**2 / 2
+    law = SphericalShallowWater(EARTH_GRAVITY, EARTH_ROTATION)
+    speed, head = 2 * math.pi * EARTH_RADIUS / (12 * 86400), 2.94e4
+    drop = EARTH_RADIUS * EARTH_ROTATION * speed + speed**2 / 2
     start = law.state(
-        SphericalGrid(RADIUS, 21),
+        SphericalGrid(EARTH_RADIUS, 21),
         lambda longitude, latitude: (speed * jnp.cos(latitude), 0.0),
-        lambda longitude, latitude: (head - drop * jnp.sin(latitude) ** 2) / GRAVITY,
+        lambda longitude, latitude: (head - drop * jnp.sin(latitude) ** 2) / EARTH_GRAVITY,
     )
     sim = Simulation(ETDRK4(law), dt=1200.0)
     end = jax.jit(lambda s: simulate(sim, s, 360).state)(start)
@@ -50,9 +54,9 @@ def wave_speed() -> dict[str, Any]:
     end = jax.jit(lambda s: simulate(sim, s, steps).state)(start)
     m, degree = number, number + 1
     phases = [np.angle(complex(s.spectrum().coefficients[m, degree])) for s in (start, end)]
-    theory = ((number * (3 + number) * rate - 2 * ROTATION) / ((1 + number) * (2 + number))) * (
-        steps * float(sim.dt)
-    )
+    theory = (
+        (number * (3 + number) * rate - 2 * EARTH_ROTATION) / ((1 + number) * (2 + number))
+    ) * (steps * float(sim.dt))
     # e^{im(λ − ct)}: the phase falls by m c t, known up to whole turns.
     turns = round((number * theory + phases[1] - phases[0]) / (2 * math.pi))
     moved = (phases[0] - phases[1] + 2 * math.pi * turns) / number
