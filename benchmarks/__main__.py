@@ -35,6 +35,7 @@ CASES = {
         "physkit": ["float32", "float64"],
         "qiskit-aer": ["float32", "float64"],
     }),
+    "gradient_circuit": ([12, 16], {"physkit": ["float32", "float64"]}),
     "lorenz": ([10000], {"physkit": ["float32", "float64"], "diffrax": ["float32", "float64"]}),
     "shallow_water": ([1000], {
         code: ["float32", "float64"]
