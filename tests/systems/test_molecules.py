@@ -67,6 +67,8 @@ def test_water_melts_and_has_its_structure():
     kelvin = molecular.kelvin
     sim, water = pk.systems.water_box(4, cutoff=0.6, dt=0.002)
     liquid = pk.systems.melt_water(sim, water, 4000, key=jax.random.key(0), progress=False)
+    momentum = pk.particles.total_momentum(liquid)
+    np.testing.assert_allclose(momentum, 0, atol=1e-3)  # a thermal one is 50
     done = pk.run(sim, liquid, 3000, key=1, progress=False)
     g = done["oxygen_oxygen"]
     assert 0.27 < g["r"][np.argmax(g["value"])] < 0.285

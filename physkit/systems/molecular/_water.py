@@ -20,7 +20,14 @@ from physkit.observe import (
     Snapshot,
     Temperature,
 )
-from physkit.particles import Particles, RigidWater, constrain, lattice, maxwell_boltzmann
+from physkit.particles import (
+    Particles,
+    RigidWater,
+    constrain,
+    lattice,
+    maxwell_boltzmann,
+    total_momentum,
+)
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Simulation, run
 
@@ -141,12 +148,17 @@ def water_box(
 def melt_water(
     sim: Simulation, water: Particles, steps: int = 6000, *, key: Array, progress: bool = True
 ) -> Particles:
-    """The liquid that the lattice of `water_box` becomes, by Langevin dynamics at half its time step."""
+    """The liquid that the lattice of `water_box` becomes, by Langevin dynamics at half its time step.
+
+    It is at rest as a whole: a drift of the center of mass would count as diffusion.
+    """
     thermostat = find(sim, VelocityRescaling)
     force, temperature = thermostat.integrator.force, thermostat.temperature
     langevin = BAOAB(force, temperature=temperature, friction=5.0)
     stage = Simulation(langevin, dt=sim.dt / 2)
-    return run(stage, water, steps, key=key, progress=progress).state
+    liquid = run(stage, water, steps, key=key, progress=progress).state
+    drift = total_momentum(liquid) / liquid.sum(liquid.mass)
+    return liquid.replace(velocity=liquid.velocity - drift[None])
 
 
 def finite_size_correction(
