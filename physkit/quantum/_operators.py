@@ -23,6 +23,7 @@ from physkit.core import (
 )
 
 from ._contraction import apply_matrix
+from ._local_parts import LocalPart
 from ._register import Register
 
 
@@ -48,6 +49,10 @@ class AbstractOperator(Module):
         """
         register.require_whole(type(self).__name__)
         return self.apply(x, t)
+
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart] | None:
+        """Matrices on a few subsystems whose sum is the operator at time `t`; None where it is no such sum."""
+        return None
 
     def expectation(self, x: Array, t: ArrayLike = 0.0) -> Float[Array, ""]:
         """The real part of ⟨x|operator|x⟩."""
@@ -114,6 +119,9 @@ class LocalOperator(AbstractOperator):
         del t
         return apply_matrix(np.array(self.elements), x, self.sites)
 
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart]:
+        return [LocalPart(self.sites, np.array(self.elements))]
+
     def adjoint(self) -> "LocalOperator":
         return LocalOperator(np.conj(np.array(self.elements).T), *self.sites)
 
@@ -129,6 +137,9 @@ class Scaled(AbstractOperator):
 
     def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
         return scale(self.operator.apply_over(register, x, t), self.factor)
+
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart] | None:
+        return _times(self.operator.local_parts(t), self.factor)
 
     def adjoint(self) -> "Scaled":
         return Scaled(self.operator.adjoint(), jnp.conj(self.factor))
@@ -150,6 +161,12 @@ class OperatorSum(AbstractOperator):
         for term in self.terms[1:]:
             total = total + term.apply_over(register, x, t)
         return total
+
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart] | None:
+        parts = [term.local_parts(t) for term in self.terms]
+        if any(part is None for part in parts):
+            return None
+        return [own for part in parts if part is not None for own in part]
 
     def adjoint(self) -> "OperatorSum":
         return OperatorSum(tuple(term.adjoint() for term in self.terms))
@@ -208,6 +225,9 @@ class Driven(AbstractOperator):
     def apply_over(self, register: Register, x: Array, t: ArrayLike = 0.0) -> Array:
         return scale(self.operator.apply_over(register, x, t), self.factor(t))
 
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart] | None:
+        return _times(self.operator.local_parts(t), self.factor(t))
+
     def adjoint(self) -> "Driven":
         envelope = self.function if self.envelope is None else self.envelope
         return Driven(
@@ -219,6 +239,10 @@ def scale(x: Array, factor: Array) -> Array:
     """factor · x in the precision of `x`."""
     # Real by complex: half of the products. `scale_array` casts real factors only.
     return scale_array(x, factor.astype(x.dtype) if jnp.iscomplexobj(factor) else factor)
+
+
+def _times(parts: list[LocalPart] | None, factor: Array) -> list[LocalPart] | None:
+    return None if parts is None else [part.times(factor) for part in parts]
 
 
 def as_elements(matrix: ArrayLike | Sequence) -> tuple[tuple[complex, ...], ...]:

@@ -19,6 +19,7 @@ from physkit.core import (
 )
 
 from ._contraction import merge_other_axes
+from ._local_parts import LocalPart
 from ._operators import AbstractOperator
 from ._register import Register
 
@@ -83,6 +84,16 @@ class PauliSum(AbstractOperator):
             turned = _flip_and_turn(scale_array(x, signs), flipped, is_imaginary, register)
             total = total + turned
         return total
+
+    def local_parts(self, t: ArrayLike = 0.0) -> list[LocalPart]:
+        del t
+        parts = []
+        for k, string in enumerate(self.strings):
+            # The identity acts on some subsystem, too.
+            sites = tuple(q for q, letter in enumerate(string) if letter != "I") or (0,)
+            matrix = pauli_matrix("".join(string[q] for q in sites))
+            parts.append(LocalPart(sites, matrix, (self.coefficients[k],)))
+        return parts
 
     def adjoint(self) -> "PauliSum":
         return self

@@ -43,7 +43,7 @@ class QuantumJumps(AbstractOneStep):
         if not isinstance(quantum, StateVector):
             raise DeclarationError("QuantumJumps advances a StateVector; a DensityMatrix takes RK4")
         quantum.register.require_whole("a trajectory")
-        x = self._decay(clock, quantum.array)
+        x = self._decay(clock, quantum.array, quantum.dims)
         survival = _square(x)
         # Candidates for all jumps at once: a jump is rare, but under `vmap` somebody always jumps.
         end = clock.at_fraction(1.0).t
@@ -59,14 +59,14 @@ class QuantumJumps(AbstractOneStep):
         x = scale_array(x, safe_divide(jnp.ones_like(norm), norm))
         return put_component(state, self.evolution.component, quantum.with_array(x)), aux
 
-    def _decay(self, clock: Clock, x: Array) -> Array:
+    def _decay(self, clock: Clock, x: Array, dims: tuple[int, ...]) -> Array:
         """A step of RK4 of what happens between jumps."""
         dt = clock.dt
         begin, middle, end = (clock.at_fraction(f).t for f in (0.0, 0.5, 1.0))
-        k1 = self.evolution.damped(x, begin)
-        k2 = self.evolution.damped(x + scale_array(k1, 0.5 * dt), middle)
-        k3 = self.evolution.damped(x + scale_array(k2, 0.5 * dt), middle)
-        k4 = self.evolution.damped(x + scale_array(k3, dt), end)
+        k1 = self.evolution.damped(x, begin, dims)
+        k2 = self.evolution.damped(x + scale_array(k1, 0.5 * dt), middle, dims)
+        k3 = self.evolution.damped(x + scale_array(k2, 0.5 * dt), middle, dims)
+        k4 = self.evolution.damped(x + scale_array(k3, dt), end, dims)
         return x + scale_array(k1 + 2 * (k2 + k3) + k4, dt / 6)
 
     def terms(self, aux: None) -> TermsWithCaches:
