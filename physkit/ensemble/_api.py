@@ -51,9 +51,10 @@ def sweep(
         sweep((simulation, state), 1000, over=SweepAxis(lambda m: m[0].dt, [0.01, 0.02]))
 
     The unit of work, memory, files and resumption is a chunk of members: advanced together on all local
-    devices, written as one file that exists if and only if it is complete. A sweep that is killed and
-    started again computes what is missing, and has the same bits as an uninterrupted one with the same
-    `chunk_size` and devices. A member that fails is flagged and leaves the others alone.
+    devices, written as one file that exists if and only if it is complete; one that takes long is saved beside
+    it, every half a minute. A sweep that is killed and started again computes what is missing, and has the same
+    bits as an uninterrupted one with the same `chunk_size` and devices. A member that fails is flagged and
+    leaves the others alone.
 
     **Arguments:**
 

@@ -82,7 +82,8 @@ def sample_posterior(
     **Good values:** 500 to 1000 draws after as much warm-up, until R-hat is below 1.01.
 
     **Notes:** in memory all chains are one chunk, in a folder each is computed by itself unless `chunk_size`
-    says otherwise. Divergent transitions are counted, and the table says what helps.
+    says otherwise, and goes on where it stood half a minute before it was killed. Divergent transitions are
+    counted, and the table says what helps.
 
     **Reference:** Betancourt, arXiv:1701.02434.
     """

@@ -9,6 +9,8 @@ import pytest
 
 import physkit as pk
 from physkit.ensemble import SweepFolder, collect, execute, run_worker, status
+from physkit.ensemble.store import _chunk_checkpoint
+from physkit.ensemble.store._chunk_checkpoint import ChunkCheckpoint
 
 from .sweep_problems import damping, gravity, pendulum
 
@@ -51,6 +53,53 @@ def test_a_folder_holds_one_file_per_chunk(finished_sweep):
     where = SweepFolder(finished_sweep)
     assert (where.num_members, where.chunk_size, where.num_chunks) == (5, 2, 3)
     assert status(finished_sweep).finished == (0, 1, 2)
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches kill -9."""
+
+
+def test_a_killed_sweep_goes_on_within_its_chunk(finished_sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(_chunk_checkpoint, "SECONDS_BETWEEN", 0.0)
+    save, load = ChunkCheckpoint.save, ChunkCheckpoint.load
+
+    def save_and_die(self, partial):
+        save(self, partial)
+        raise Killed
+
+    begun = []
+
+    def load_and_tell(self, batch, first):
+        found = load(self, batch, first)
+        begun.append(0 if found is None else found.blocks)
+        return found
+
+    def go_on():
+        execute(damping_sweep(), tmp_path / "a", chunk_size=2, progress=False)
+
+    monkeypatch.setattr(ChunkCheckpoint, "load", load_and_tell)
+    with monkeypatch.context() as patch:
+        patch.setattr(ChunkCheckpoint, "save", save_and_die)
+        with pytest.raises(Killed):
+            go_on()
+    chunks = tmp_path / "a" / "chunks"
+    assert [p.name for p in chunks.iterdir()] == ["000000.partial"]
+    assert status(tmp_path / "a").finished == ()
+    go_on()
+    assert begun[:2] == [0, 1]
+    assert sorted(p.name for p in chunks.iterdir()) == [f"00000{k}.h5" for k in range(3)]
+    for name in ("angle", "state"):
+        np.testing.assert_array_equal(
+            pk.open(tmp_path / "a")[name][:], pk.open(finished_sweep)[name][:]
+        )
+    # One that is damaged, or another chunk's, is not believed.
+    (chunks / "000001.h5").unlink()
+    (chunks / "000001.partial").write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="from its start"):
+        go_on()
+    np.testing.assert_array_equal(
+        pk.open(tmp_path / "a")["angle"][:], pk.open(finished_sweep)["angle"][:]
+    )
 
 
 def test_chunks_of_another_size_are_refused(folder):

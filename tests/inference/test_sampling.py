@@ -1,5 +1,10 @@
 """Chains draw from the posterior, tell what to distrust, and go on with the same bits."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -91,6 +96,35 @@ def test_a_chain_goes_on_within_itself(tmp_path):
     carry = pk.load_checkpoint(tmp_path / "half.h5", half.carry).tree
     rest = pk.run(simulation, carry, 30, progress=False)
     np.testing.assert_array_equal(rest["z"][-30:], whole["z"][31:])
+
+
+KILLED = """
+import sys
+import jax
+from physkit.ensemble.store import _chunk_checkpoint
+from physkit.inference import sample_posterior
+from tests.inference.test_sampling import LONG, regression
+jax.config.update("jax_enable_x64", True)
+_chunk_checkpoint.SECONDS_BETWEEN = 0.0
+sample_posterior(regression(), to=sys.argv[1], **LONG)
+"""
+LONG = {"draws": 20_000, "warmup": 100, "chains": 1, "key": 5, "progress": False}
+
+
+@pytest.mark.slow
+def test_a_killed_chain_goes_on_where_it_stood(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "chains")]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+    partial = tmp_path / "chains" / "chunks" / "000000.partial"
+    while process.poll() is None and not partial.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert partial.exists()
+    assert not partial.with_suffix(".h5").exists()
+    resumed = sample_posterior(regression(), to=tmp_path / "chains", **LONG)
+    assert not partial.exists()
+    np.testing.assert_array_equal(resumed.table, sample_posterior(regression(), **LONG).table)
 
 
 def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_precision():

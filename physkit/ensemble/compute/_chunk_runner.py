@@ -37,6 +37,7 @@ from physkit.simulate import (
 
 from ..design._retry import scale_intervals
 from ..design._sweep import Sweep
+from ..store._chunk_checkpoint import ChunkCheckpoint, PartialChunk
 from ..store._chunk_result import ChunkResult, blank_failed
 from ._batch_programs import (
     advance_program,
@@ -105,8 +106,9 @@ class ChunkRunner:
         keys: Key | None,
         stop: StopRequest | None = None,
         report: ReportProgress | None = None,
+        checkpoint: ChunkCheckpoint | None = None,
     ) -> ChunkResult:
-        """Compute members, at most `batch_size`.
+        """Compute members, at most `batch_size`; from where `checkpoint` left them, if it did.
 
         **Errors:** `ChunkStopped` when a stop was requested and the rest would take longer.
         """
@@ -134,6 +136,8 @@ class ChunkRunner:
                 self._record_growth,
             )
         done = 0
+        if checkpoint is not None and (saved := checkpoint.load(batch, pieces[0])) is not None:
+            done, batch, pieces = saved.blocks, saved.batch, [saved.frames]
         while done < self.blocks:
             blocks = min(self._round_up_blocks(self._driver.scheduler.blocks), self.blocks - done)
             _, attempt = self._driver.advance(batch, blocks)
@@ -142,7 +146,13 @@ class ChunkRunner:
             pieces.append({name: self._merge_blocks(x, blocks)[:count] for name, x in frames})
             if report is not None:
                 report(done / self.blocks)
-            if done < self.blocks and self._should_stop(stop, self.blocks - done):
+            if done == self.blocks:
+                break
+            stops = self._should_stop(stop, self.blocks - done)
+            if checkpoint is not None and (stops or checkpoint.is_due):
+                pieces = [_concatenate(pieces)]
+                checkpoint.save(PartialChunk(done, batch, pieces[0]))
+            if stops:
                 raise ChunkStopped
         summary = flatten_frames(
             summarize_program(self.devices)(self._arrays, batch, self._statics)

@@ -206,7 +206,11 @@ class _ChunkComputer:
             bar.update(done, f"chunk {number + 1}/{len(self.chunks)}")
 
         keys = self.sweep.keys(group, members)
-        result = self._runner(group, 0)(members, keys, stop, report)
+        runner, checkpoint = self._runner(group, 0), self.store.checkpoint(number, members)
+        if isinstance(runner, ChunkRunner):
+            result = runner(members, keys, stop, report, checkpoint)
+        else:
+            result = runner(members, keys, stop, report)
         self._retry_failed(group, members, keys, result, stop, bar)
         reduced = self._reduce(result)
         # Statistics see all frames, also those that are not kept.
@@ -215,6 +219,8 @@ class _ChunkComputer:
         times = {name: t for name, t in times.items() if name in result_to_keep.frames}
         chunk = StoredChunk.from_result(members, result_to_keep, reduced, times)
         self.store.save(self.sweep, number, chunk)
+        if checkpoint is not None:
+            checkpoint.remove()
         self._reduced[number] = reduced
         for growth in result.growths:
             bar.write_line(f"chunk {number + 1}: {growth}")

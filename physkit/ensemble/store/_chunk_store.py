@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..design._sweep import Sweep
+from ._chunk_checkpoint import ChunkCheckpoint
 from ._stored_chunk import StoredChunk
 
 
@@ -48,3 +49,7 @@ class AbstractChunkStore(abc.ABC):
     @abc.abstractmethod
     def save(self, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
         """Keep a chunk that is finished."""
+
+    def checkpoint(self, number: int, members: np.ndarray) -> ChunkCheckpoint | None:
+        """Where a chunk that is not finished is kept; None where nothing outlives the process."""
+        return None

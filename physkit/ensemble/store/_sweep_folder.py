@@ -31,6 +31,7 @@ from ..statistics._reductions import (
     describe_reductions,
     restore_reductions,
 )
+from ._chunk_checkpoint import ChunkCheckpoint
 from ._chunk_file import coordinate_dims, read_chunk, refuse_malformed, write_chunk
 from ._chunk_store import AbstractChunkStore, SweepDescription
 from ._stored_chunk import StoredChunk
@@ -274,6 +275,11 @@ class SweepFolder(AbstractChunkStore):
         """Write a finished chunk."""
         # The digest of the folder: that of a sweep names bytecode, which depends on the version of Python.
         write_chunk(self.chunk_path(number), sweep, number, chunk, self.digest)
+
+    def checkpoint(self, number: int, members: np.ndarray) -> ChunkCheckpoint:
+        return ChunkCheckpoint(
+            self.chunk_path(number).with_suffix(".partial"), self.digest, members
+        )
 
     def load(self, number: int) -> StoredChunk:
         """Read a finished chunk; frames stay in the file until they are indexed.
