@@ -55,6 +55,11 @@ CASES = {
         "physkit": ["float32", "float64"],
         "physkit-mhd": ["float32", "float64"],
     }),
+    "lattice_boltzmann": ([1024, 96], {
+        "physkit": ["float32", "float64"],
+        "numba-1": ["float32", "float64"],
+        "xlb": ["float32"],
+    }),
     "deposit": ([1_000_000], {
         "physkit": ["float32", "float64"],
         "at-add": ["float32", "float64"],

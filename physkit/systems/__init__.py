@@ -42,6 +42,11 @@ from .flow._cylinder import (
     CYLINDER_PRESSURE as CYLINDER_PRESSURE,
     cylinder_in_channel as cylinder_in_channel,
 )
+from .flow._lattice_fluids import (
+    lattice_cavity as lattice_cavity,
+    lattice_convection as lattice_convection,
+    shan_chen_droplet as shan_chen_droplet,
+)
 from .flow._particle_laden_flow import particle_laden_taylor_green as particle_laden_taylor_green
 from .flow._probed_flow import (
     TRUE_FORCING as TRUE_FORCING,

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from physkit.fields.lattice_boltzmann import (
     TwoRelaxationTimes,
     time_step,
 )
+from physkit.fields.lattice_boltzmann._streaming import Neighborhood, stream_fluid
 from physkit.geometry import Box, Dirichlet, FixedPressure, Grid, Mirror, Neumann, NoSlip, Outflow
 from physkit.integrators import StreamAndCollide
 from physkit.simulate import Simulation, simulate
@@ -276,6 +278,17 @@ def crowded_channel():
     )
     frames = pk.Every(2, force=pk.quantities.SolidForce(), u=pk.lattice_boltzmann.FluidVelocity())
     return Simulation(StreamAndCollide(equation), dt=0.02, observers=frames), state
+
+
+def test_streaming_as_on_a_gpu(monkeypatch):
+    _, state = crowded_channel()
+    fluid, speed, ends = state.fluid.at_time(jnp.asarray(0.3)), state.lattice_speed, []
+    for _ in range(2):
+        near = Neighborhood(fluid.grid, fluid.data)
+        ends.append(jax.jit(lambda n=near: stream_fluid(n, fluid, state.lattice, speed))())
+        monkeypatch.setattr(jax.lax, "platform_dependent", lambda *, cpu, default: default())
+    np.testing.assert_allclose(*ends, atol=1e-15)
+    assert np.abs(ends[0] - fluid.data).max() > 0.01
 
 
 def test_devices_agree():

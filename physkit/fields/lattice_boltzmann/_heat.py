@@ -64,11 +64,11 @@ class Heat(Module):
 
 
 def bounce_from_solids(
-    lattice: Lattice, before: Array, streamed: list[Array], is_cut: dict[int, Array]
-) -> list[Array]:
+    lattice: Lattice, before: Array, streamed: Array, is_cut: dict[int, Array]
+) -> Array:
     """`streamed` with the populations that go into a solid sent back: no heat passes its surface."""
     out = list(streamed)
     for i, j in enumerate(lattice.opposites.tolist()):
         if i in is_cut:
             out[j] = jnp.where(is_cut[i], before[i], out[j])
-    return out
+    return jnp.stack(out)

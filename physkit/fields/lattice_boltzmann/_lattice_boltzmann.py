@@ -211,7 +211,7 @@ class LatticeBoltzmann(AbstractTerm):
         warmth, temperature = None, None
         if self.heat is not None:
             warmth = self._stream_heat(flow, links)
-            temperature = sum(warmth[1:], warmth[0])
+            temperature = jnp.sum(warmth, axis=0)
         force = self._force(flow, density, temperature, links)
         inverse = 1 / density
         if force is not None:
@@ -219,7 +219,7 @@ class LatticeBoltzmann(AbstractTerm):
         moments = CellMoments(excess, density, [m * inverse for m in momentum], force)
         # Computed once for each cell, not again for each of its populations.
         moments = fusion_barrier(moments)
-        fluid = self.collision(lattice, jnp.stack(streamed), moments, self.relaxation_time(flow))
+        fluid = self.collision(lattice, streamed, moments, self.relaxation_time(flow))
         for solid in links:
             fluid = solid.fill(fluid)
         if self.heat is None or warmth is None:
@@ -227,7 +227,7 @@ class LatticeBoltzmann(AbstractTerm):
         kappa = self._in_lattice_units(flow, self.heat.diffusivity)
         thermal = thermal_lattice(flow.fluid.grid)
         tau = self.heat.relaxation_time(thermal, kappa)
-        warm = self.heat.collide(thermal, jnp.stack(warmth), temperature, moments.velocity, tau)
+        warm = self.heat.collide(thermal, warmth, temperature, moments.velocity, tau)
         return before.with_populations(fluid, warm)
 
     def mach_number(self, flow: Populations) -> Float[Array, ""]:
@@ -246,7 +246,7 @@ class LatticeBoltzmann(AbstractTerm):
 
     def _stream(
         self, clock: Clock, flow: Populations
-    ) -> tuple[Neighborhood, list[Array], list[SolidLinks], Array | None]:
+    ) -> tuple[Neighborhood, Array, list[SolidLinks], Array | None]:
         """Populations before and after they move, with what solids send back."""
         grid, lattice, speed = flow.fluid.grid, flow.lattice, flow.lattice_speed
         near = Neighborhood(grid, flow.fluid.data)
@@ -258,10 +258,10 @@ class LatticeBoltzmann(AbstractTerm):
         for solid in links[1:]:
             fluid = fluid & (solid.distance > 0)
         density = 1 + jnp.sum(flow.fluid.data, axis=0)
-        reflected = streamed
+        reflected = list(streamed)
         for solid in links:
             reflected = solid.reflect(near, streamed, reflected, density, fluid)
-        return near, reflected, links, fluid
+        return near, jnp.stack(reflected), links, fluid
 
     def _links(self, flow: Populations, t: Array) -> list[SolidLinks]:
         grid, lattice, speed = flow.fluid.grid, flow.lattice, flow.lattice_speed
@@ -269,7 +269,7 @@ class LatticeBoltzmann(AbstractTerm):
             SolidLinks(solid, t, grid, lattice, speed, self.interpolated) for solid in self.solids
         ]
 
-    def _stream_heat(self, flow: Populations, links: list[SolidLinks]) -> list[Array]:
+    def _stream_heat(self, flow: Populations, links: list[SolidLinks]) -> Array:
         lattice = thermal_lattice(flow.fluid.grid)
         heat: Field = flow.temperature  # type: ignore
         conductance = self._in_lattice_units(flow, self.heat.diffusivity) * heat.grid.spacing[0]

@@ -44,7 +44,7 @@ class SolidLinks:
     def reflect(
         self,
         near: Neighborhood,
-        streamed: list[Array],
+        streamed: Array,
         reflected: list[Array],
         density: Array,
         fluid: Array,
@@ -92,7 +92,7 @@ class SolidLinks:
         rest = equilibrium(self.lattice, zero, 1 + zero, u)
         return jnp.where(self.inside[None], rest, populations)
 
-    def force(self, near: Neighborhood, streamed: list[Array], fluid: Array) -> list[Array]:
+    def force(self, near: Neighborhood, streamed: Array, fluid: Array) -> list[Array]:
         """The momentum that it takes from the fluid in a step, by axis; lattice units.
 
         Exchanged in the frame of the surface, so that it does not depend on how the whole moves.

@@ -1,7 +1,8 @@
 """Streaming: every population is read from the cell that it comes from, or from the side of the box."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ class Neighborhood:
     """The populations of a field, and those of neighboring cells."""
 
     def __init__(self, grid: Grid, data: Array):
-        self.data, self.padded = data, None
+        self.grid, self.data, self.padded = grid, data, None
         if grid.space.comm.size > 1:
             # Around the box for every axis, which also exchanges halos: at sides the values are not used.
             around = ((Periodic(), Periodic()),) * grid.dimension
@@ -48,10 +49,41 @@ class Neighborhood:
         last = [n + k for n, k in zip(self.data.shape[1:], first, strict=True)]
         return jax.lax.slice(self.padded[i], first, last)
 
+    def stream(self, lattice: Lattice, enter: Callable[[Any, Callable[..., Any]], Any]) -> Array:
+        """All populations at the cells that they move to.
+
+        - `enter(out, put)`: `out` with what comes in at sides, by `put(out, i, side, value)`.
+        """
+
+        def in_place() -> Array:
+            return enter(self._moved(lattice), _write)
+
+        def at_once() -> Array:
+            moved = [self.at(i, -e) for i, e in enumerate(lattice.velocities)]
+            return jnp.stack(enter(moved, _select))
+
+        # A CPU copies blocks into place fastest; on a GPU each of them would be a launch.
+        return jax.lax.platform_dependent(cpu=in_place, default=at_once)
+
+    def _moved(self, lattice: Lattice) -> Array:
+        """Around the box, block by block."""
+        out = jnp.zeros_like(self.data)
+        for i, e in enumerate(lattice.velocities.tolist()):
+            if self.padded is not None:
+                out = jax.lax.dynamic_update_slice_in_dim(out, self.at(i, -np.array(e))[None], i, 0)
+                continue
+            blocks = (_blocks(n, shift) for n, shift in zip(self.data.shape[1:], e, strict=True))
+            for block in product(*blocks):
+                source = tuple(slice(start, start + n) for start, _, n in block)
+                to = (i, *(to for _, to, _ in block))
+                out = jax.lax.dynamic_update_slice(out, self.data[(slice(i, i + 1), *source)], to)
+        return out
+
 
 class Side(NamedTuple):
     """One side of the box, as populations meet it.
 
+    - `touched`: whether this device's part of the box touches it.
     - `layer`: whether a cell touches it, ready to broadcast.
     - `index`: of that layer along the axis, on this device.
     - `incoming`, `parallel`, `outgoing`: indices of velocities.
@@ -60,6 +92,7 @@ class Side(NamedTuple):
     axis: int
     inward: int
     boundary: AbstractBoundary
+    touched: Array | bool
     layer: Array
     index: int
     incoming: tuple[int, ...]
@@ -78,69 +111,99 @@ def sides_of(field: Field, lattice: Lattice) -> Iterator[Side]:
         for end, inward, boundary in zip((0, 1), (1, -1), pair, strict=True):
             index = (n - 1) * end
             mask = np.arange(n) == index
-            layer = jnp.asarray(grid.along_axis(axis, mask)) & grid.touches_side(axis, end)
+            touched = grid.touches_side(axis, end)
+            layer = jnp.asarray(grid.along_axis(axis, mask)) & touched
             normal = lattice.velocities[:, axis] * inward
             yield Side(
                 axis,
                 inward,
                 boundary,
+                touched,
                 layer,
                 index,
                 *(tuple(np.flatnonzero(normal == s).tolist()) for s in (1, 0, -1)),
             )
 
 
-def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Array) -> list[Array]:
+def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Array) -> Array:
     """The populations one step later, before they collide.
 
     - `near`: those of `field`.
     - `field`: f_i − w_i after the last collision, with its boundary at the end of the step.
     - `speed`: c, for velocities at sides.
     """
-    out = [near.at(i, -e) for i, e in enumerate(lattice.velocities)]
     sides = list(sides_of(field, lattice))
-    for side in sides:
-        for i, value in _reflected(near, lattice, side, field.grid, speed).items():
-            out[i] = jnp.where(side.layer, value, out[i])
-    # Last, since they need all populations that do not come through them.
-    for side in sides:
-        if isinstance(side.boundary, Dirichlet | FixedPressure):
-            for i, value in _zou_he(out, lattice, side, field.grid, speed).items():
-                out[i] = jnp.where(side.layer, value, out[i])
-    return out
+
+    def enter(out: Any, put: Callable[..., Any]) -> Any:
+        for side in sides:
+            for i, value in _reflected(near, lattice, side, field.grid, speed).items():
+                out = put(out, i, side, value)
+        # Last, since they need all populations that do not come through them.
+        for side in sides:
+            if isinstance(side.boundary, Dirichlet | FixedPressure):
+                for i, value in _zou_he(out, lattice, side, field.grid, speed).items():
+                    out = put(out, i, side, value)
+        return out
+
+    return near.stream(lattice, enter)
 
 
-def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> list[Array]:
+def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
     """The populations of a temperature one step later, before they collide.
 
     - `conductance`: diffusivity × dt / h, what a slope of 1 brings in.
     """
-    near = Neighborhood(field.grid, field.data)
-    out = [near.at(i, -e) for i, e in enumerate(lattice.velocities)]
     w = lattice.weights.tolist()
-    for side in sides_of(field, lattice):
-        for i in side.incoming:
-            back = field.data[lattice.opposites[i]]
-            if isinstance(side.boundary, Dirichlet):
-                wall = _wall_value(side.boundary.value, field.grid, side, 1)[0]
-                value = 2 * w[i] * wall - back
-            elif isinstance(side.boundary, Neumann):
-                slope = _wall_value(side.boundary.slope, field.grid, side, 1)[0]
-                share = w[i] / sum(w[j] for j in side.incoming)
-                value = back + share * conductance * slope
-            else:
-                value = field.data[i]
-            out[i] = jnp.where(side.layer, value.astype(back.dtype), out[i])
-    return out
+
+    def enter(out: Any, put: Callable[..., Any]) -> Any:
+        for side in sides_of(field, lattice):
+            layer = _layer(field.data, side)
+            for i in side.incoming:
+                back = layer[lattice.opposites[i]]
+                if isinstance(side.boundary, Dirichlet):
+                    wall = _wall_value(side.boundary.value, field.grid, side, 1)[0]
+                    value = 2 * w[i] * wall - back
+                elif isinstance(side.boundary, Neumann):
+                    slope = _wall_value(side.boundary.slope, field.grid, side, 1)[0]
+                    share = w[i] / sum(w[j] for j in side.incoming)
+                    value = back + share * conductance * slope
+                else:
+                    value = layer[i]
+                out = put(out, i, side, value.astype(back.dtype))
+        return out
+
+    return Neighborhood(field.grid, field.data).stream(lattice, enter)
 
 
 # --- inside ---------------------------------------------------------------------------------------
 
 
+def _blocks(n: int, shift: int) -> list[tuple[int, int, int]]:
+    """Where blocks of a periodic line of n start, where they move to, and how long they are."""
+    if shift == 0:
+        return [(0, 0, n)]
+    both = [(0, 1, n - 1), (n - 1, 0, 1)] if shift > 0 else [(1, 0, n - 1), (0, n - 1, 1)]
+    return [block for block in both if block[2]]
+
+
+def _write(out: Array, i: int, side: Side, value: Array) -> Array:
+    """`out` with `value` for population i of the cells at a side."""
+    before = _layer(out[i], side)
+    value = jnp.where(side.touched, jnp.broadcast_to(value, before.shape), before)
+    start = [i] + [0] * before.ndim
+    start[1 + side.axis] = side.index
+    return jax.lax.dynamic_update_slice(out, value[None], start)
+
+
+def _select(out: list[Array], i: int, side: Side, value: Array) -> list[Array]:
+    """The same for a list of populations."""
+    return [*out[:i], jnp.where(side.layer, value, out[i]), *out[i + 1 :]]
+
+
 def _reflected(
     near: Neighborhood, lattice: Lattice, side: Side, grid: Grid, speed: Array
 ) -> dict[int, Array]:
-    """What comes in where the side is a wall, a mirror or open; a wall at inlets, until Zou and He."""
+    """What comes in to the cells at a side: a wall, a mirror or open; a wall at inlets, until Zou and He."""
     boundary, out = side.boundary, {}
     w = lattice.weights.tolist()
     if isinstance(boundary, Mirror):
@@ -148,18 +211,18 @@ def _reflected(
         for i in side.incoming:
             along = -lattice.velocities[i]
             along[side.axis] = 0
-            out[i] = near.at(int(image[i]), along)
+            out[i] = _layer(near.at(int(image[i]), along), side)
         return out
-    bounced = {i: near.data[lattice.opposites[i]] for i in side.incoming}
+    layer = _layer(near.data, side)
+    bounced = {i: layer[lattice.opposites[i]] for i in side.incoming}
     if isinstance(boundary, NoSlip) and not _is_zero(boundary.velocity):
-        rho = 1 + jnp.sum(_layer(near.data, side), axis=0)
+        rho = 1 + jnp.sum(layer, axis=0)
         u = list(_wall_value(boundary.velocity, grid, side, grid.dimension) / speed)
         return {
             i: back + (6 * w[i]) * rho * along_velocity(lattice, i, u)
             for i, back in bounced.items()
         }
     if isinstance(boundary, Outflow):
-        layer = [_layer(part, side) for part in near.data]
         excess, momentum = moments_of(lattice, layer)
         u = [m / (1 + excess) for m in momentum]
         squares = [part * part for part in u]
@@ -172,14 +235,14 @@ def _reflected(
 
 
 def _zou_he(
-    populations: list[Array], lattice: Lattice, side: Side, grid: Grid, speed: Array
+    populations: Array | list[Array], lattice: Lattice, side: Side, grid: Grid, speed: Array
 ) -> dict[int, Array]:
     """What comes in, such that the cells at the side have a given velocity or pressure.
 
     The share of every velocity beside equilibrium is that of the opposite one, but for what the momentum along
     the side asks for.
     """
-    f = [_layer(part, side) for part in populations]
+    f = [_layer(populations[i], side) for i in range(lattice.size)]
     w, e = lattice.weights.tolist(), lattice.velocities
 
     def total(indices: tuple[int, ...]) -> Array:
@@ -211,7 +274,7 @@ def _zou_he(
     return out
 
 
-def moments_of(lattice: Lattice, populations: list[Array]) -> tuple[Array, list[Array]]:
+def moments_of(lattice: Lattice, populations: Array) -> tuple[Array, list[Array]]:
     """Σ (f − w) and Σ f e, by axis."""
     excess, momentum = populations[lattice.rest], [None] * lattice.dimension
     for i, j in lattice.pairs:

@@ -3,6 +3,7 @@
 from ._case import Case
 from .fields import (
     _gas,
+    _lattice_fluids,
     _light,
     _ocean,
     _patterns,
@@ -56,6 +57,7 @@ _GROUPS = (
     _cosmology,
     _taylor_green,
     _walls,
+    _lattice_fluids,
     _gas,
     _smooth_gas,
     _light,
