@@ -191,7 +191,6 @@ PLANE: dict[str, Case] = {
     ),
     "kolmogorov_flow": lambda: _short(systems.kolmogorov_flow(resolution=16, every=2), 4),
     "learned_flow": learned_flow,
-    "lattice_convection": lambda: _short(systems.lattice_convection(cells=8, record=2), 4),
     "shan_chen_droplet": lambda: _short(systems.shan_chen_droplet(cells=16, radius=4.0), 4),
     "gravity_waves": gravity_waves,
     "elastic_half_space": lambda: _short(systems.elastic_half_space(cells=80), 8),
