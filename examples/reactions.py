@@ -1,4 +1,4 @@
-"""One network of reactions, three ways: molecule by molecule, as rate equations, and in space, as waves."""
+"""One network of reactions three ways: molecules, rate equations, and waves in space; and spirals."""
 
 import os
 
@@ -52,8 +52,27 @@ def waves():
     return pk.run(pk.Simulation(flow, dt=0.05), start, 20 if quick else 4000, progress=False).state
 
 
+def spiral():
+    """The Oregonator between walls: a wave that ends in the middle of a dish curls up."""
+    cells = 32 if quick else 144
+    dish = pk.Grid(pk.Box([64.0, 64.0], periodic=(False, False)), (cells, cells))
+    x, y = dish.coordinates()
+    angle = jnp.arctan2(y - 32, x - 32) % (2 * jnp.pi)
+    f, q = 1.4, 0.01
+    rest = q * (f + 1) / (f - 1)
+    # Fresh ahead of the wave, tired behind it.
+    fields = [jnp.where(angle < 0.5, 0.8, rest), rest + angle / (8 * jnp.pi * f)]
+    start = pk.Field(jnp.stack(fields), dish, boundary=pk.boundaries.Neumann())
+    law = pk.equations.Oregonator(f, slowness=0.04, threshold=q)
+    spread = pk.equations.Diffusion([1.0, 0.6], scheme=pk.schemes.Central())
+    flow = pk.Simulation(pk.RK4(law, spread), dt=0.004)
+    return pk.run(flow, start, 50 if quick else 6000, progress=False).state
+
+
 with pk.plot.style():
-    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.7), layout="constrained")
+    fig, ((left, middle), (right, dish)) = plt.subplots(
+        2, 2, figsize=(8.4, 7.4), layout="constrained"
+    )
     for volume, color in ((50, "C1"), (1000, "C0")):
         t, c = molecules(volume)
         left.plot(t, c[:, 0], color=color, lw=0.9, label=f"$\\Omega = {volume}$")
@@ -66,4 +85,5 @@ with pk.plot.style():
     middle.set(xlabel="concentration of X", ylabel="concentration of Y")
     middle.legend(frameon=False)
     pk.plot.field(waves()[0], ax=right, label="concentration of X", cmap="magma")
+    pk.plot.field(spiral()[0], ax=dish, label="u of the Oregonator", cmap="magma")
     fig.savefig("reactions.png", dpi=110)

@@ -37,6 +37,7 @@ from physkit.fields.equations import (
     KuramotoSivashinsky as KuramotoSivashinsky,
     NavierStokes as NavierStokes,
     NonlinearDiffusion as NonlinearDiffusion,
+    Oregonator as Oregonator,
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
     PhaseFieldCrystal as PhaseFieldCrystal,
     PowerLaw as PowerLaw,

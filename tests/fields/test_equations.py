@@ -198,6 +198,7 @@ TESTED_ELSEWHERE = {
     "KolmogorovForcing",
     "Maxwell",
     "NavierStokes",
+    "Oregonator",
     "NonlinearDiffusion",
     "OrnsteinUhlenbeckNoise",
     "PhaseFieldCrystal",

@@ -16,6 +16,7 @@ from physkit.fields.equations import (
     FitzHughNagumo,
     KellerSegel,
     NonlinearDiffusion,
+    Oregonator,
     PhaseFieldCrystal,
     PowerLaw,
     SwiftHohenberg,
@@ -64,6 +65,12 @@ CASES = [
     ),
     pytest.param(
         lambda: FitzHughNagumo(0.4), lambda: noise(LINE, (2,)), marks=slow, id="fitzhugh-nagumo"
+    ),
+    pytest.param(
+        lambda: Oregonator(1.4, 0.1, 0.1),
+        lambda: noise(LINE, (2,), mean=1.0),
+        marks=slow,
+        id="oregonator",
     ),
     pytest.param(
         lambda: KellerSegel(0.8, 1.1, 0.4),
@@ -204,6 +211,28 @@ def test_a_front_between_the_states_of_a_nerve():
     front = np.asarray(pk.simulate(sim, start, 5000)["front"])
     speed = np.sqrt(diffusivity / 6) * (low + high - 2 * middle)
     np.testing.assert_allclose((front[4] - front[2]) / 20.0, speed, rtol=2e-3)
+
+
+def test_the_oregonator_swings_between_half_and_one_and_root_two():
+    """Where its rest becomes unstable, for small ε and q (Tyson & Fife 1980)."""
+    q = 1e-6
+
+    @jax.jit
+    @jax.vmap
+    def rest(f):
+        b = 1 - f - q
+        u = 0.5 * (b + jnp.sqrt(b**2 + 4 * q * (1 + f)))
+        law = Oregonator(f, 1e-6, q)
+        rate = lambda w: law.nonlinear(
+            CLOCK, Field(jnp.broadcast_to(w[:, None], (2, 4)), Grid([1.0], (4,)))
+        )
+        one = lambda w: rate(w).data[:, 0]
+        at = jnp.stack([u, u])
+        return one(at), jnp.trace(jax.jacfwd(one)(at))
+
+    residual, trace = rest(jnp.asarray([0.49, 0.51, 2.40, 2.43]))
+    np.testing.assert_allclose(residual * 1e-6, 0.0, atol=1e-12)
+    assert list(np.asarray(trace) > 0) == [False, True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,4 @@ from .reaction._fisher_kpp import FisherKPP as FisherKPP
 from .reaction._fitzhugh_nagumo import FitzHughNagumo as FitzHughNagumo
 from .reaction._gray_scott import GrayScott as GrayScott
 from .reaction._keller_segel import KellerSegel as KellerSegel
+from .reaction._oregonator import Oregonator as Oregonator
