@@ -16,7 +16,14 @@ from .fields import (
     _walls,
     _waves,
 )
-from .inference import _ensembles, _fits, _inverse_problems, _posteriors, _stochastic
+from .inference import (
+    _ensembles,
+    _fits,
+    _inverse_problems,
+    _posteriors,
+    _searches,
+    _stochastic,
+)
 from .particles import (
     _barostats,
     _cosmology,
@@ -71,6 +78,7 @@ _GROUPS = (
     _reactions,
     _stochastic,
     _posteriors,
+    _searches,
 )
 
 

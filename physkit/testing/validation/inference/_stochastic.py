@@ -69,7 +69,7 @@ def senses_of_noise() -> dict[str, Any]:
 
 CASES = (
     Case(
-        "ornstein-uhlenbeck",
+        "drift-and-diffusion",
         ornstein_uhlenbeck,
         (
             Published("deviation of the rate", 0, 3),
