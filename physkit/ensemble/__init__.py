@@ -47,6 +47,7 @@ from .search._cma_es import CMAES as CMAES
 from .search._differential_evolution import DifferentialEvolution as DifferentialEvolution
 from .search._evolution import AbstractEvolution as AbstractEvolution
 from .search._open_es import OpenES as OpenES
+from .search._search_folder import SEARCH_FILE as SEARCH_FILE, read_generations as read_generations
 from .statistics._bootstrap import BootstrapEstimate as BootstrapEstimate, bootstrap as bootstrap
 from .statistics._convergence import Converged as Converged
 from .statistics._ensemble_mean import ensemble_mean as ensemble_mean

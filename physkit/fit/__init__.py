@@ -22,6 +22,13 @@ from .chaos._multiple_shooting import (
     MultipleShooting as MultipleShooting,
     fit_in_windows as fit_in_windows,
 )
+from .files._audit_file import AUDIT_FILE as AUDIT_FILE
+from .files._fit_file import FIT_FILE as FIT_FILE
+from .files._samples_file import (
+    SAMPLES_FILE as SAMPLES_FILE,
+    read_samples as read_samples,
+    write_samples as write_samples,
+)
 from .solve._bounds import (
     AbstractBounds as AbstractBounds,
     Interval as Interval,

@@ -2,13 +2,16 @@
 
 import dataclasses
 from functools import cached_property
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree, as_device_array
 from physkit.ensemble import Ensemble, SweepAxis
+from physkit.fit import write_samples
 from physkit.simulate import Simulation
+from physkit.storage import to_path
 
 from ._diagnostics import bulk_sample_size, monte_carlo_error, r_hat, tail_sample_size
 from ._posterior import Posterior
@@ -171,6 +174,21 @@ class PosteriorSamples:
         if self.num_divergent or not np.all(self.r_hat < _MAX_R_HAT):
             raise ConvergenceError("the chains are not to be trusted: " + "; ".join(self.remarks))
         return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write the draws to `posterior.nc` in a folder: `physkit report` shows them, beside a fit or a sweep.
+
+        **Errors:** `FileError`.
+        """
+        of_numbers = {
+            name: getattr(self, name) for name in ("r_hat", "bulk_sample_size", "tail_sample_size")
+        }
+        said = {
+            "labels": list(self.labels),
+            "divergent": self.num_divergent,
+            "remarks": list(self.remarks),
+        }
+        write_samples(to_path(folder), self.table, of_numbers, said)
 
     def __repr__(self) -> str:
         chains, draws = self.table.shape[:2]

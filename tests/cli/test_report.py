@@ -1,14 +1,20 @@
 """`physkit report`: one file of HTML that loads nothing, with what the run was, and that a browser shows."""
 
+import dataclasses
 import json
 import re
 import shutil
 import subprocess
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.cli import main
+from physkit.core import DamagedFileError
+from physkit.fit import GradientAudit
+from physkit.fit.audit._verdicts import AuditRow
 from tests.cli.test_files import case, check_refused, done  # noqa: F401  fixtures
 from tests.html.test_html import checked
 
@@ -83,6 +89,54 @@ def test_a_report_of_a_sweep(tmp_path):
     for what in ("Sweep s", "4 of 4 members", "x: quantiles of 4 members", "<kT>", "last x"):
         assert what in found.text, what
     assert found.count["img"] == 2
+
+
+@pytest.fixture(scope="module")
+def line():
+    """The fit of a straight line through points that lie 0.1 beside it in turns."""
+    x = np.arange(6.0)
+    y = 2 + 3 * x + 0.1 * (-1.0) ** np.arange(6)
+
+    def residuals(m):
+        return {"y": (m["offset"] + m["slope"] * x - y) / 0.1}
+
+    where = {"offset": lambda m: m["offset"], "slope": lambda m: m["slope"]}
+    model = {"offset": jnp.asarray(1.0), "slope": jnp.asarray(1.0)}
+    return pk.fit(residuals, model, where=where, progress=False)
+
+
+def test_a_fit_is_read_as_it_was_saved(line, tmp_path):
+    line.save(tmp_path)
+    found = pk.Fit.load(tmp_path)
+    assert repr(found) == repr(line)
+    assert found.model is None
+    for field in dataclasses.fields(line):
+        if field.name not in ("model", "residuals", "residuals_before", "spectrum"):
+            np.testing.assert_equal(getattr(found, field.name), getattr(line, field.name))
+    np.testing.assert_array_equal(found.residuals["['y']"], line.residuals["y"])
+    np.testing.assert_array_equal(found.spectrum.directions, line.spectrum.directions)
+    path = tmp_path / "fit.nc"
+    path.write_bytes(path.read_bytes().replace(b'"converged"', b'"CONVERGED"'))
+    with pytest.raises(DamagedFileError):
+        pk.Fit.load(tmp_path)
+
+
+def test_a_report_of_a_fit_with_its_audit(line, tmp_path, capsys):
+    folder, path = tmp_path / "line", tmp_path / "line.html"
+    line.save(folder)
+    audit = GradientAudit((AuditRow("<stiffness>", (2,), "right", order=2.0),), 4, "float64")
+    audit.save(folder)
+    assert repr(GradientAudit.load(folder)) == repr(audit)
+    assert main(["report", str(folder), "--to", str(path), "--quiet"]) == 0
+    found = checked(path.read_text())
+    for what in ("Fit line", "LevenbergMarquardt", "slope", "converged", "<stiffness>", "order"):
+        assert what in found.text, what
+    # The descent, a corner plot, correlations, Fisher's spectrum and residuals (too few for quantiles).
+    assert found.count["img"] == 5
+    wrong = dataclasses.replace(audit, rows=(AuditRow("x", (), "WRONG"),))
+    wrong.save(folder)
+    assert main(["report", str(folder), "--to", str(path), "--force", "--quiet"]) == 1
+    assert "NOT all derivatives are right" in checked(path.read_text()).text
 
 
 def test_a_browser_shows_it(page, tmp_path):

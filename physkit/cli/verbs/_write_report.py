@@ -1,7 +1,8 @@
-"""Write what a run or a sweep did as one HTML file.
+"""Write what a run, a sweep or a fit did as one HTML file.
 
 What was simulated, with which numbers, when, where and for how long, whether it is healthy, curves, frames, a
-film and the code. The file needs no other file, no server and no network.
+film and the code; of a fit its numbers, their errors and correlations, residuals, and the audit of its
+derivatives. The file needs no other file, no server and no network.
 """
 
 import argparse
@@ -15,12 +16,13 @@ EXAMPLES = """\
   physkit report out                       # writes out.html
   physkit report out --to monday.html --frames 60
   physkit report out --frames 0            # no film
+  physkit report fitted                    # of fit(…).save("fitted") and gradient_audit(…).save("fitted")
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `physkit report`."""
-    parser.add_argument("path", metavar="FOLDER", help="the folder of a run or of a sweep")
+    parser.add_argument("path", metavar="FOLDER", help="the folder of a run, a sweep or a fit")
     parser.add_argument(
         "--frames", type=int, default=30, metavar="N", help="of the film (default 30; 0: none)"
     )
@@ -28,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
-    """Write the report; exit status 1 where the run is not healthy, as of `physkit info`."""
+    """Write the report; exit status 1 where a run is not healthy, as of `physkit info`,
+    a fit has not converged or a derivative is wrong."""
     import os
 
     # Before matplotlib is imported: there may be no display.
@@ -36,7 +39,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
     from physkit.core import FileError, ParameterError
     from physkit.ensemble import Ensemble, open as open_results
-    from physkit.storage import write_atomically
+    from physkit.html import page
+    from physkit.storage import RECORDING_SUFFIXES, write_atomically
+
+    from ..pages._fit_report import RESULT_FILES, result_chapters, results_page
 
     if args.frames < 0:
         raise ParameterError(f"--frames counts frames of the film: 0, 1, …; got {args.frames}")
@@ -46,15 +52,23 @@ def run(args: argparse.Namespace, report: Report) -> int:
     path = output_path(args, f"{folder.resolve().name}.html")
     if path.suffix.lower() != ".html":
         raise ParameterError(f"a report ends in .html; got {path.name!r}")
-    found = open_results(folder)
-    if isinstance(found, Ensemble):
-        from ._sweep_report import sweep_page
-
-        text, is_healthy = sweep_page(folder, found)
+    results = {name for name in RESULT_FILES if (folder / name).is_file()}
+    frames = {p.name for p in folder.glob("*") if p.suffix in RECORDING_SUFFIXES} - results
+    if results and not frames:
+        title, body, is_good = results_page(folder)
     else:
-        from ._run_report import run_page
+        found = open_results(folder)
+        if isinstance(found, Ensemble):
+            from ..pages._sweep_report import sweep_page
 
-        text, is_healthy = run_page(folder, found, args.frames)
-    write_atomically(path, text.encode())
+            title, body, is_good = sweep_page(folder, found)
+        else:
+            from ..pages._run_report import run_page
+
+            title, body, is_good = run_page(folder, found, args.frames)
+        # A fit, a posterior or an audit may be kept beside the frames that it is about.
+        more, is_more_good = result_chapters(folder)
+        body, is_good = body + more, is_good and is_more_good
+    write_atomically(path, page(title, body).encode())
     report.file(path)
-    return 0 if is_healthy else 1
+    return 0 if is_good else 1

@@ -18,7 +18,7 @@ from physkit.storage import (
     write_table,
 )
 
-INDEX_FILE = "search.h5"
+SEARCH_FILE = "search.h5"
 GENERATION_FOLDER = "generations"
 
 
@@ -34,7 +34,7 @@ class SearchFolder:
 
     def __init__(self, folder: str | Path, identity: Identity):
         self.folder = to_path(folder)
-        index = self.folder / INDEX_FILE
+        index = self.folder / SEARCH_FILE
         if not index.is_file() and self.folder.is_dir() and any(self.folder.iterdir()):
             raise FileError(f"{folder} is not empty and holds no search: give another folder")
         make_folder(self.folder)
@@ -96,3 +96,13 @@ class SearchFolder:
             raise MismatchError(
                 "\n  ".join([f"{self.folder} is of another search. What differs:", *lines])
             )
+
+
+def read_generations(folder: Path) -> list[np.ndarray]:
+    """The losses of every finished generation in the folder of a search, in their order; also while it goes.
+
+    **Errors:** `FileError` for another folder, `DamagedFileError`.
+    """
+    read_table(folder / SEARCH_FILE, "search")
+    paths = sorted((folder / GENERATION_FOLDER).glob("*.h5"))
+    return [read_table(path, "generation")["loss"] for path in paths]

@@ -1,12 +1,15 @@
 """The result of an audit, which prints as a table."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 
 from physkit.core import GradientError
 from physkit.html import Markup, fragment, paragraph, span, table
+from physkit.storage import to_path
 
+from ..files._audit_file import read_audit, write_audit
 from ._verdicts import AuditRow
 
 TRUSTED_VERDICTS = ("right", "zero", "unused", "kink", "jumps")
@@ -65,6 +68,21 @@ class GradientAudit:
             + more
             + origin
         )
+
+    def save(self, folder: str | Path) -> None:
+        """Write it to `audit.nc` in a folder, beside a fit or a run: `physkit report` shows it with them.
+
+        **Errors:** `FileError`.
+        """
+        write_audit(to_path(folder), self)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "GradientAudit":
+        """The audit in a folder.
+
+        **Errors:** `FileError` where there is none, `DamagedFileError`.
+        """
+        return cls(**read_audit(to_path(folder)))
 
     def _repr_html_(self) -> str:
         rows = []

@@ -157,10 +157,13 @@ def fit(
     if isinstance(chosen_method, AbstractSearch):
         bar = Progress(chosen_method.step_limit, title=title, unit="generations", enabled=progress)
         random_key = as_key(0 if key is None else key)
-        return fit_by_search(
+        outcome = fit_by_search(
             chosen_method, problem, inputs, model, random_key, to=to, batch_size=batch_size,
             devices=devices, wall_time=wall_time, bar=bar,
         )  # fmt: skip
+        if to is not None:
+            outcome.save(to)
+        return outcome
     if to is not None and not isinstance(chosen_method, Optax):
         raise ParameterError(
             "to= is of searches only, and of descents by Optax(…); "

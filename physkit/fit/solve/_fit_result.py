@@ -1,13 +1,16 @@
 """What a fit returns, and how it prints."""
 
 import dataclasses
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree
 from physkit.html import Markup, curve, expandable, fragment, paragraph, span, table
+from physkit.storage import to_path
 
+from ..files._fit_file import read_fit, write_fit
 from ..uncertainty._fisher_spectrum import FisherSpectrum
 
 _MAX_ROWS = 16
@@ -62,7 +65,7 @@ class Attempt(NamedTuple):
 class Fit:
     """The result of `fit`; prints as a table.
 
-    - `model`: as it was given, with the fitted numbers in it.
+    - `model`: as it was given, with the fitted numbers in it; None of a fit that was loaded.
     - `values`, `standard_errors`: arrays by name; errors are None where nothing is known of the
       noise, and infinite where the data do not determine a parameter.
     - `labels`: a name for every number; `covariance`, `correlations`: `[v v]` in that order.
@@ -126,6 +129,32 @@ class Fit:
         if not self.converged:
             raise ConvergenceError(f"the fit has NOT converged: {self.reason}")
         return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write all but the model to `fit.nc` in a folder, of which `physkit report` makes a page.
+
+        **Errors:** `FileError`.
+        """
+        write_fit(to_path(folder), self)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Fit":
+        """The fit in a folder, without its model: `values` are to be put into one. Residuals that were a tree
+        come by their paths in it.
+
+        **Errors:** `FileError` where there is none, `DamagedFileError`.
+        """
+        found = read_fit(to_path(folder))
+        kind, arrays = found.pop("history")
+        history = (SearchHistory if kind == SearchHistory.__name__ else History)(**arrays)
+        spectrum = found.pop("spectrum")
+        return cls(
+            model=None,
+            history=history,
+            spectrum=None if spectrum is None else FisherSpectrum(**spectrum),
+            attempts=tuple(Attempt(**attempt) for attempt in found.pop("attempts")),
+            **found,
+        )
 
     def _repr_html_(self) -> str:
         return fit_as_html(self)

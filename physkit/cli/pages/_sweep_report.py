@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from physkit.ensemble import Ensemble, SweepFolder
-from physkit.html import escape, expandable, facts, page, paragraph, table
+from physkit.html import escape, expandable, facts, paragraph, table
 from physkit.plot import fan, heat_map, parallel_coordinates
 
 from ..common._report import format_duration
@@ -18,8 +18,8 @@ _MAX_ROWS = 200
 _NOT_SWEPT = ("point", "replica", "group")
 
 
-def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, bool]:
-    """The page, and whether every member is there and none has failed."""
+def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, str, bool]:
+    """Title, body, and whether every member is there and none has failed."""
     title = f"Sweep {folder.resolve().name}"
     is_healthy = ensemble.complete and not ensemble.failed
     count = f"{len(ensemble.members)} of {ensemble.num_members} members"
@@ -39,10 +39,10 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, bool]:
         | {key: provenance[key] for key in keys if key in provenance}
     )
     body += chapter("What there is", ensemble._repr_html_())
-    body += chapter("Over time", lay_out(_fans(ensemble)) if ensemble.frames else "")
+    body += chapter("Over time", lay_out(_fans(ensemble)))
     body += chapter("Over what was swept", lay_out(_results(ensemble)))
     body += chapter("Members", _members(ensemble))
-    return page(title, body), is_healthy
+    return title, body, is_healthy
 
 
 def _fans(ensemble: Ensemble) -> list[str]:

@@ -30,9 +30,14 @@ def draw_picture(
             draw(ax)
         except PhyskitError as error:
             return Markup(paragraph(f"{caption}: {error}", "about"))
-        file = io.BytesIO()
-        # As large as it was laid out, so that pictures beside each other are of one size.
-        figure.savefig(file, format="png", dpi=_DPI, bbox_inches=None)
+        return draw_figure(figure, caption)
+
+
+def draw_figure(figure: Any, caption: str) -> Markup:
+    """A figure of matplotlib."""
+    file = io.BytesIO()
+    # As large as it was laid out, so that pictures beside each other are of one size.
+    figure.savefig(file, format="png", dpi=_DPI, bbox_inches=None)
     return frame_picture(
         f'<img src="{data_uri(file.getvalue(), "image/png")}" alt="{escape(caption)}">', caption
     )
@@ -44,8 +49,8 @@ def frame_picture(content: str, caption: str) -> Markup:
 
 
 def lay_out(pictures: list[Markup]) -> str:
-    """Pictures beside each other, as many as there is room for."""
-    return f'<div class="row">{"".join(pictures)}</div>'
+    """Pictures beside each other, as many as there is room for; nothing of none."""
+    return f'<div class="row">{"".join(pictures)}</div>' if pictures else ""
 
 
 def chapter(title: str, body: str) -> str:

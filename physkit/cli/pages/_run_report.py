@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from physkit.core import FileError, PhyskitError
-from physkit.html import Markup, escape, expandable, facts, page, paragraph, span, table
+from physkit.html import Markup, escape, expandable, facts, paragraph, span, table
 from physkit.plot import animate, recording as draw_recording, shows_one_frame
 from physkit.storage import Checkpoints, read_checkpoint_table, read_regular
 
 from ..common._report import format_duration, format_size
 from ..common._types import Axes, Json, Recording, Series
-from ._animate import FrameDrawing
-from ._inspect import describe_run
+from ..verbs._animate import FrameDrawing
+from ..verbs._inspect import describe_run
 from ._report_pictures import chapter, draw_picture, frame_picture, lay_out
 
 _MAX_SERIES = 24
@@ -25,8 +25,8 @@ _MAX_CODE = 200_000  # bytes of a case file
 _SKETCH = re.compile(r" ~\S+$")  # what identities add to compare numbers by
 
 
-def run_page(folder: Path, recording: Recording, film_frames: int) -> tuple[str, bool]:
-    """The page, and whether the run is healthy.
+def run_page(folder: Path, recording: Recording, film_frames: int) -> tuple[str, str, bool]:
+    """Title, body, and whether the run is healthy.
 
     **Errors:** `FileError`.
     """
@@ -48,7 +48,7 @@ def run_page(folder: Path, recording: Recording, film_frames: int) -> tuple[str,
         body += chapter("What was simulated, with which numbers", _numbers(tables[-1]))
     body += chapter("Files and checkpoints", _files(found, tables))
     body += chapter("Code", _code(folder))
-    return page(title, body), is_healthy
+    return title, body, is_healthy
 
 
 def _summary(folder: Path, found: dict[str, Any], tables: list[Json]) -> dict[str, object]:

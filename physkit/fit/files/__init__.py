@@ -1,0 +1,1 @@
+"""Fits, audits and draws from posteriors as files, of which reports are made."""
