@@ -1,6 +1,7 @@
 """`python -m benchmarks.gpu [system …]`: launches a step of every system, compiled for an H100, as a table."""
 
 import argparse
+import fcntl
 import json
 import sys
 from pathlib import Path
@@ -37,6 +38,22 @@ def _show(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
+def keep(name: str, kinds: dict[str, dict]) -> None:
+    """Write the counts of a system into the table, beside what other processes have written meanwhile."""
+    with BUDGETS.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        text = file.read()
+        known = json.loads(text) if text else {}
+        known["jax"] = jax.__version__
+        counts = {k: {column: row[column] for column in COLUMNS} for k, row in kinds.items()}
+        systems = known.get("systems", {})
+        systems[name] = systems.get(name, {}) | counts
+        known["systems"] = dict(sorted(systems.items()))
+        file.truncate(0)
+        file.write(json.dumps(known, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.gpu")
     parser.add_argument("systems", nargs="*", help="all if left out")
@@ -46,7 +63,6 @@ def main() -> int:
     if not has_compiler():
         print(MISSING)
         return 1
-    known = json.loads(BUDGETS.read_text()) if BUDGETS.exists() else {}
     found: dict[str, dict] = {}
     for name in args.systems or SYSTEMS:
         found[name] = {}
@@ -58,12 +74,8 @@ def main() -> int:
                 continue
             print(name, kind, row, file=sys.stderr, flush=True)
             found[name][kind] = row
-            kept = {column: row[column] for column in COLUMNS}
-            known.setdefault("systems", {}).setdefault(name, {})[kind] = kept
         if args.keep:
-            known["jax"] = jax.__version__
-            known["systems"] = dict(sorted(known["systems"].items()))
-            BUDGETS.write_text(json.dumps(known, indent=1) + "\n")
+            keep(name, found[name])
     print(table(found))
     return 0
 

@@ -29,7 +29,7 @@ from .driver._simulate import (
     simulate as simulate,
     summary as summary,
 )
-from .driver._stop_request import StopRequest as StopRequest
+from .driver._stop_request import StopRequest as StopRequest, ending_at_once as ending_at_once
 from .loop._advance import advance_member as advance_member, observe_initial as observe_initial
 from .loop._carry import Carry as Carry, check_terms as check_terms
 from .loop._chunk_program import (

@@ -36,7 +36,9 @@ from physkit.simulate import (
     ChunkScheduler,
     Progress,
     Simulation,
+    StopRequest,
     diagnose,
+    ending_at_once,
     init,
     run,
     simulate,
@@ -384,6 +386,15 @@ class TestEarlyStops:
         finally:
             signal.signal(signal.SIGHUP, before)
         assert done.stopped_by is None
+
+    def test_programs_without_anything_to_keep_end_at_once(self):
+        before = signal.getsignal(signal.SIGTERM)
+        with ending_at_once(), StopRequest():
+            with pytest.raises(SystemExit, match="143"):
+                os.kill(os.getpid(), signal.SIGTERM)
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGTERM) is before
 
     def test_signal_handlers_are_restored(self):
         before = signal.getsignal(signal.SIGTERM)

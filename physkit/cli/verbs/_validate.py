@@ -52,7 +52,11 @@ def run(args: argparse.Namespace, report: Report) -> int:
         for name, case in known.items()
         if (not args.names or name in args.names) and not (args.quick and case.slow)
     ]
-    return _run(chosen, report)
+    from physkit.simulate import ending_at_once
+
+    # A run would stop after its chunk, and the next case begin.
+    with ending_at_once():
+        return _run(chosen, report)
 
 
 def _run(chosen: Sequence[ValidationCase], report: Report) -> int:

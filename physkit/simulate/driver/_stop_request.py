@@ -4,6 +4,7 @@ import contextlib
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from types import FrameType
 
 from physkit.parallel import ProcessGroup, single_process
@@ -14,11 +15,34 @@ from ..distributed._consensus import first_answer
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Within it signals end the program, also during runs: for programs whose runs leave nothing to keep."""
+    previous: dict[int, object] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in _SIGNALS[:-1]:  # a SIGUSR1 asks for a checkpoint and no more
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                previous[number] = signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del frame
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)  # as shells say it
+
+
 class StopRequest:
     """While active, turns the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 into a request to stop after the chunk.
 
-    A second SIGINT interrupts at once. Signals that are ignored stay so, as SIGHUP under `nohup`. Outside the
-    main thread signals are left alone.
+    A second SIGINT interrupts at once. Signals that are ignored stay so, as SIGHUP under `nohup`, and
+    so do those that end the program (`ending_at_once`). Outside the main thread signals are left alone.
 
     A process that waits for others of its job, which do not come, ends at a second signal, or five minutes
     after the first.
@@ -37,7 +61,7 @@ class StopRequest:
             for name in _SIGNALS:
                 number = getattr(signal, name, None)
                 # Windows has neither SIGHUP nor SIGUSR1.
-                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, _end):
                     self._previous[number] = signal.signal(number, self._request_stop)
             self.join(self._process_group)
         return self
