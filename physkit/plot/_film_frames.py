@@ -81,7 +81,8 @@ class _Stage:
             for spine in sides:
                 spine.set_visible(True)
         ax.relim()
-        ax.set_autoscale_on(True)
+        # Limits that are held need not be found again.
+        ax.set_autoscale_on(not self._hold)
         self._draw(frame, ax=ax)
         self._keep_limits(ax)
         if _scenery(ax) != self._scenery:
@@ -92,10 +93,11 @@ class _Stage:
         return True
 
     def _keep_limits(self, ax: Axes) -> None:
-        if self._hold and self._limits is not None:
+        if self._limits is None:
+            self._limits = ax.get_xlim(), ax.get_ylim()
+        elif self._hold and self._limits != (ax.get_xlim(), ax.get_ylim()):
             ax.set_xlim(self._limits[0])
             ax.set_ylim(self._limits[1])
-        self._limits = self._limits or (ax.get_xlim(), ax.get_ylim())
 
 
 def _actors(ax: Axes) -> list[Artist]:
@@ -122,12 +124,20 @@ def _scenery(ax: Axes) -> tuple[Any, ...]:
         ax.get_yscale(),
         ax.get_xlabel(),
         ax.get_ylabel(),
-        tuple(ax.get_xticks()),
-        tuple(ax.get_yticks()),
+        _ticks(ax.xaxis),
+        _ticks(ax.yaxis),
         # Axes within, such as color bars, and whatever else the figure has.
         tuple(map(id, ax.child_axes)),
         tuple(map(id, ax.figure.get_children())),
     )
+
+
+def _ticks(axis: Any) -> Any:
+    """What ticks depend on beside the limits: where they are, or how they are found."""
+    from matplotlib.ticker import FixedLocator
+
+    locator = axis.get_major_locator()
+    return tuple(locator.locs) if isinstance(locator, FixedLocator) else type(locator)
 
 
 def _pixels(ax: Axes) -> np.ndarray:

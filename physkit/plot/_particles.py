@@ -21,6 +21,7 @@ from ._style import (
 from ._types import Artist, Axes, Numbers
 
 _MAX_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
+_MAX_KINDS = 8  # of discs that look alike
 _PROPERTIES = ("species", "speed", "charge", "mass")
 
 
@@ -171,20 +172,27 @@ def _draw_discs(
             edges[0, 1, 0] = cell[0, 0]
         ax.add_collection(LineCollection(edges, colors=INK, linewidths=1.0, zorder=1))
         ax.update_datalim(edges.reshape(-1, 2))
-    ax.add_collection(
-        EllipseCollection(
-            2 * radii,
-            2 * radii,
-            np.zeros(len(x)),
-            units="xy",
-            offsets=x,
-            offset_transform=ax.transData,
-            facecolors=colors,
-            edgecolors=0.55 * colors,
-            linewidths=0.5,
-            zorder=2,
+    looks = np.column_stack([radii, colors])
+    kinds, kind = np.unique(looks, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    # Discs that look alike are stamped, which is much faster than to draw each of them.
+    groups = [kind == k for k in range(len(kinds))] if len(kinds) <= _MAX_KINDS else [None]
+    for group in groups:
+        own, where = (looks, x) if group is None else (looks[group][:1], x[group])
+        ax.add_collection(
+            EllipseCollection(
+                2 * own[:, 0],
+                2 * own[:, 0],
+                np.zeros(len(own)),
+                units="xy",
+                offsets=where,
+                offset_transform=ax.transData,
+                facecolors=own[:, 1:],
+                edgecolors=0.55 * own[:, 1:],
+                linewidths=0.5,
+                zorder=2,
+            )
         )
-    )
     # Collections do not count towards the limits by themselves.
     ax.update_datalim(np.concatenate([x - radii[:, None], x + radii[:, None]]))
     ax.set_aspect("equal")

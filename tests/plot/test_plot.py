@@ -9,7 +9,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 
 from physkit import plot
 from physkit.core import MissingExtraError, ParameterError, ShapeError
@@ -157,12 +157,22 @@ def test_particles_in_the_plane():
     p = random_particles(2, space=Box([4.0, 5.0]), species=np.arange(12) % 3)
     ax = plot.particles(p, radius=0.25, unit="σ")
     assert labels(ax) == ("$x$ / σ", "$y$ / σ")
-    edges, discs = ax.collections
+    edges, *kinds = ax.collections
     assert edges.get_segments()[0].shape == (2, 2)
-    np.testing.assert_allclose(discs.get_offsets(), p.position)
-    np.testing.assert_allclose(discs.get_widths(), 0.5)
     assert texts(ax) == ["species 0", "species 1", "species 2"]
-    np.testing.assert_allclose(discs.get_facecolor()[1, :3], to_rgb(plot.PALETTE[1]))
+    # Discs that look alike are one collection.
+    found = {to_hex(discs.get_facecolor()[0]): discs for discs in kinds}
+    for k in range(3):
+        discs = found[to_hex(plot.PALETTE[k])]
+        np.testing.assert_allclose(discs.get_offsets(), p.position[k::3])
+        np.testing.assert_allclose(discs.get_widths(), 0.5)
+
+
+def test_discs_of_many_looks_are_one_collection():
+    p = random_particles(2, space=Box([4.0, 5.0]))
+    _edges, discs = plot.particles(p, color=np.arange(12.0), radius=0.25).collections
+    np.testing.assert_allclose(discs.get_offsets(), p.position)
+    assert len(np.unique(discs.get_facecolor(), axis=0)) == 12
 
 
 @pytest.mark.parametrize("space", [Box([4.0] * 3), Triclinic([[4.0, 0, 0], [2, 4, 0], [1, 1, 4]])])

@@ -177,7 +177,8 @@ def _extent(u: Field) -> tuple[float, float, float, float]:
     """Pixels are cells around the points, so staggered points overhang by half a cell."""
     if isinstance(u.grid, SphericalGrid):
         return 0.0, 360.0, -90.0, 90.0
-    h = np.asarray(u.grid.spacing)
+    # On the host: a film asks for it with every frame.
+    h = np.asarray(u.grid.space.lengths, float) / np.asarray(u.grid.shape)
     out: list[float] = []
     for k in range(2):
         count = u.grid.local_shape_at(u.location)[k]
