@@ -94,6 +94,7 @@ PLUMBING = {
         "write_atomically", "write_dataframe", "write_table",
     },
     "fit": {
+        "AUDIT_FILE", "FIT_FILE", "SAMPLES_FILE", "read_samples", "write_samples",
         "AbstractErrors", "AbstractMethod", "AbstractSearch", "Attempt", "Coordinates", "FisherSpectrum",
         "FramesAt", "GradientGrowth", "History", "LossProgram", "ObjectiveInputs", "Problem",
         "ReweightedAverage", "SearchHistory", "SearchOutcome", "SearchRequest", "SearchStart",
@@ -102,16 +103,16 @@ PLUMBING = {
     "ensemble": {
         "AbstractEvolution", "AbstractReduction", "BatchMemory", "BootstrapEstimate", "Design",
         "EnsembleStatistics",
-        "ExecutionResult", "FailedMember", "MemberArray", "MemoryStore", "QUANTILES",
+        "ExecutionResult", "FailedMember", "MemberArray", "MemoryStore", "QUANTILES", "SEARCH_FILE",
         "SubmittedWorkers", "SweepFolder", "SweepStatus", "WorkerResult", "collect", "execute",
-        "execute_with_workers", "predict_batch_memory", "run_worker", "status", "submit",
+        "execute_with_workers", "predict_batch_memory", "read_generations", "run_worker", "status", "submit",
     },
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
         "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
         "ReversibilityReport", "StopRequest", "advance_member", "check_terms", "compiled_bytes",
-        "count_blocks", "frame_bytes_per_block", "init_and_observe", "max_blocks_per_chunk",
+        "count_blocks", "ending_at_once", "frame_bytes_per_block", "init_and_observe", "max_blocks_per_chunk",
         "member_code_digest", "observe_initial", "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip
