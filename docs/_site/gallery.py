@@ -93,7 +93,11 @@ def _page(example: Example, seconds: float | None) -> str:
             f"```{{image}} {example.picture}\n:alt: {example.title}\n:class: gallery-picture\n```"
         )
     parts.append(example.text)
-    took = f" It takes {seconds:.0f} s on two cores." if seconds else ""
+    took = (
+        f" It takes some {seconds:.0f} s of processor time, compilation included."
+        if seconds
+        else ""
+    )
     parts.append(
         f"{{download}}`Script <{example.name}.py>` · {{download}}`Notebook <{example.name}.ipynb>`.{took}"
     )
