@@ -82,7 +82,8 @@ class GradientAudit:
 
         **Errors:** `FileError` where there is none, `DamagedFileError`.
         """
-        return cls(**read_audit(to_path(folder)))
+        found = read_audit(to_path(folder))
+        return cls(rows=tuple(AuditRow(**row) for row in found.pop("rows")), **found)
 
     def _repr_html_(self) -> str:
         rows = []

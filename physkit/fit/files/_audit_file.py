@@ -15,8 +15,6 @@ from physkit.storage import (
     write_table,
 )
 
-from ..audit._verdicts import AuditRow
-
 if TYPE_CHECKING:  # it saves itself with these functions
     from ..audit._audit_table import GradientAudit
 
@@ -47,7 +45,7 @@ def write_audit(folder: Path, audit: "GradientAudit") -> None:
 
 
 def read_audit(folder: Path) -> dict[str, Any]:
-    """The fields of an audit by name.
+    """The fields of an audit by name, its rows by the names of theirs.
 
     **Errors:** `FileError` where there is none, `DamagedFileError`.
     """
@@ -59,10 +57,7 @@ def read_audit(folder: Path) -> dict[str, Any]:
         shapes = [tuple(map(int, shape)) for shape in said["shape"]]
         numbers = {name: table[name].astype(float).tolist() for name in _NUMBERS}
         columns = {**texts, "shape": shapes, **numbers}
-        rows = tuple(
-            AuditRow(**dict(zip(columns, row, strict=True)))
-            for row in zip(*columns.values(), strict=True)
-        )
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         origin = said["nan_origin"]
         return {
             "rows": rows,
