@@ -20,6 +20,11 @@ CASES = {
         "openmm": ["float32"],
     }),
     "silicon": ([8000], {"physkit": ["float32", "float64"], "lammps-1": ["float64"]}),
+    "water": ([3000, 24000], {
+        "physkit": ["float32", "float64"],
+        "openmm-1": ["float32"],
+        "charges": ["float32", "float64"],
+    }),
     "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32", "float64"]}),
     "gravity": ([1000, 4096], {
         "physkit": ["float32", "float64"],
