@@ -38,6 +38,7 @@ from .particles import (
     _rigid_bodies,
     _sampling,
     _thermostats,
+    _transport,
 )
 from .quantum import _qubits
 from .stochastic import _hard_disks, _reactions, _spins
@@ -45,6 +46,7 @@ from .stochastic import _hard_disks, _reactions, _spins
 _GROUPS = (
     _liquids,
     _molecules,
+    _transport,
     _rigid_bodies,
     _electrostatics,
     _crystals,
