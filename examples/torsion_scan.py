@@ -8,6 +8,8 @@ residual, from which the standard errors come.
 Tian et al., J. Chem. Theory Comput. 16, 528 (2020).
 """
 
+import os
+
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -21,6 +23,7 @@ from physkit.particles.forces import Forces
 jax.config.update("jax_enable_x64", True)
 pk.use_compilation_cache()
 
+QUICK = "PHYSKIT_QUICK" in os.environ  # a coarser scan of a peptide that was not relaxed
 pdb = app.PDBFile(str(pk.systems.alanine_dipeptide_pdb()))
 names = [f"{atom.residue.name} {atom.name}" for atom in pdb.topology.atoms()]
 C0, N, CA, C, N2 = (names.index(x) for x in ("ACE C", "ALA N", "ALA CA", "ALA C", "NME N"))
@@ -64,8 +67,9 @@ def torsions(conformations):
 
 beyond_psi = [k for k, name in enumerate(names) if name == "ALA O" or name.startswith("NME")]
 beyond_phi = [k for k, name in enumerate(names) if k > CA]
-steps, shifts = np.radians(np.arange(0, 360, 15)), np.radians([-25.0, 0.0, 25.0])
-relaxed = np.asarray(pk.minimize(amber14, peptide).state.position)
+steps, shifts = np.radians(np.arange(0, 360, 45 if QUICK else 15)), np.radians([-25.0, 0.0, 25.0])
+start = peptide if QUICK else pk.minimize(amber14, peptide).state
+relaxed = np.asarray(start.position)
 scan = jnp.asarray([
     turn(turn(relaxed, N, CA, beyond_phi, a), CA, C, beyond_psi, b) for a in shifts for b in steps
 ])  # fmt: skip
