@@ -34,7 +34,7 @@ PAGES = {
     "coming-from/lammps.html": "pair_style",
     "gallery/index.html": "Gallery",
     "gallery/weather.html": "Notebook",
-    "api/index.html": "thermostat",
+    "api/index.html": "pk.limiters",
     "trust.html": "published",
     "lattice-boltzmann.html": "D2Q9",
 }
