@@ -4,6 +4,8 @@ Where the ball meets the ground, its velocity jumps, and the moment of the jump 
 Derivatives include that of the moment, so that some steps of Levenberg–Marquardt find the throw.
 """
 
+import os
+
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -15,7 +17,8 @@ from physkit.integrators import RK4, Event, Events
 jax.config.update("jax_enable_x64", True)
 pk.use_compilation_cache()
 
-GRAVITY, RESTITUTION, DT, STEPS = 9.81, 0.85, 0.02, 120
+QUICK = "PHYSKIT_QUICK" in os.environ
+GRAVITY, RESTITUTION, DT, STEPS = 9.81, 0.85, 0.02, 60 if QUICK else 120
 RING = jnp.array([4.75, 0.5])  # where the ball is to be at the end
 
 
