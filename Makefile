@@ -34,6 +34,8 @@ demo: $(call has,core)
 test: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
+# Programs as users compile them; the fast suite has few optimizations.
+test-all: export PHYSKIT_TEST_OPTIMIZED := 1
 test-all: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m ""
 
@@ -57,6 +59,8 @@ bench: $(call has,bench)
 
 gpu:
 	@$(MAKE) --no-print-directory VENV=$(GPU_VENV) gpu-report
+
+gpu-report gpu-count: export PHYSKIT_TEST_OPTIMIZED := 1
 
 gpu-report: $(call has,test) $(call has,$(GPU)) $(call has,bench-gpu)
 	$(RUN) -m benchmarks.gpu.report

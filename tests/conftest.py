@@ -6,6 +6,9 @@ Set before physkit is imported anywhere:
   dtype promotion are errors;
 - jaxtyping annotations of the whole package are checked by beartype at every call. That costs
   time; `PHYSKIT_TYPECHECK=0` switches it off;
+- programs are compiled with few optimizations, because tests ask what they compute and not how fast:
+  that halves the time of a suite. `PHYSKIT_TEST_OPTIMIZED=1` compiles them as users do, and so do
+  `make test-all`, the examples and the published numbers;
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and
@@ -22,6 +25,21 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import jax
+
+if os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") == "0":
+    # By the environment, so that the processes that tests start compile to the same bits.
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+    jax.config.update("jax_disable_most_optimizations", True)
+    if jax.__version_info__ < (
+        0,
+        11,
+    ):  # later XLA does not know the first of these flags, and stops
+        # The older emitters compile in half the time. They fuse products and sums where programs say that
+        # they must be rounded one by one, hence a set of instructions without fused ones.
+        quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX"
+        flags = os.environ.get("XLA_FLAGS", "").replace(quick, "")
+        os.environ["XLA_FLAGS"] = f"{flags} {quick}".strip()
+
 import jax.numpy as jnp
 import pytest
 

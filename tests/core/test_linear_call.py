@@ -94,11 +94,11 @@ def test_batched_gradients_use_the_given_transpose(case, gradient):
     with_linear_call, plain, x, w, c = case
     batch = jnp.stack([x, c])
 
-    def compiled(f):
-        return jax.jit(lambda X: gradient(f, X, w)).lower(batch).compile().as_text()
+    def lowered(f):
+        return jax.jit(lambda X: gradient(f, X, w)).lower(batch).as_text()
 
-    assert " scatter(" not in compiled(with_linear_call)
-    assert " scatter(" in compiled(plain)
+    assert "stablehlo.scatter" not in lowered(with_linear_call)
+    assert "stablehlo.scatter" in lowered(plain)
 
 
 def test_a_transpose_of_another_structure_raises(case):

@@ -184,8 +184,7 @@ def test_neither_the_force_nor_its_gradient_scatters(name):
 
     arguments = force, particles.position, particles.charge
     slope = jax.grad(loss, (0, 1, 2), allow_int=True)
-    text = jax.jit(slope).lower(*arguments).compile().as_text()
-    assert " scatter(" not in text
+    assert "stablehlo.scatter" not in jax.jit(slope).lower(*arguments).as_text()
 
 
 def test_tail_corrections_are_added_once():

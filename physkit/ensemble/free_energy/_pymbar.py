@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-from scipy.optimize import OptimizeWarning
 
 from physkit.core import import_extra
 
@@ -29,6 +28,10 @@ def open_pymbar() -> Iterator[Any]:
         try:
             pymbar = import_extra("pymbar", "md", "free_energies, by MBAR and WHAM,")
             with warnings.catch_warnings():
+                from scipy.optimize import (
+                    OptimizeWarning,
+                )  # here: it takes part of a second to import
+
                 # It gives one solver the options of another.
                 warnings.simplefilter("ignore", OptimizeWarning)
                 yield pymbar

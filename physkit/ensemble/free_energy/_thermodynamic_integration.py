@@ -2,7 +2,6 @@
 
 import numpy as np
 from jax.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.observe import Estimate, block_average
@@ -26,6 +25,8 @@ def thermodynamic_integration(coupling: ArrayLike, slopes: ArrayLike) -> Estimat
 
     **Reference:** Kirkwood, J. Chem. Phys. 3, 300 (1935).
     """
+    from scipy.interpolate import CubicSpline  # here: it takes part of a second to import
+
     coupling, slopes = np.asarray(coupling, float), np.asarray(slopes, float)
     if coupling.ndim != 1 or slopes.shape[:1] != coupling.shape or slopes.ndim != 2:
         raise ShapeError(

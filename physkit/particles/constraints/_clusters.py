@@ -5,8 +5,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from physkit.core import Module, data, static
 
@@ -43,6 +41,9 @@ class _Cluster(NamedTuple):
 
 def find_clusters(pairs: np.ndarray) -> tuple[ClusterGroup, ...]:
     """The clusters of `pairs`, `[m 2]`: constraints that share a particle, directly or through others."""
+    from scipy.sparse import coo_matrix  # here: it takes part of a second to import
+    from scipy.sparse.csgraph import connected_components
+
     m = pairs.shape[0]
     if m == 0:
         return ()

@@ -37,6 +37,7 @@ from physkit.core import (
     float_dtype,
     fusion_barrier,
     is_concrete,
+    is_on_cpu,
     is_tracing,
     require_castable,
     with_prescribed_values,
@@ -53,6 +54,7 @@ from ._carry import (
     snapshot,
     state_faults,
 )
+from ._chunk_program import array_bytes
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
 from ._simulation import Simulation
@@ -226,7 +228,16 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
     return _Start(carry, clock, observed, bits, all_finite((state, aux)))
 
 
-_start_compiled = eqx.filter_jit(at_full_precision(_start))
+# A start runs once: of a small state it is compiled faster than it would ever be run faster.
+_SMALL_STATE_BYTES = 2**20
+_QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+_start_optimized = eqx.filter_jit(at_full_precision(_start))
+_start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=_QUICK)
+
+
+def _start_compiled(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:
+    is_small = is_on_cpu(state) and array_bytes(state) < _SMALL_STATE_BYTES
+    return (_start_quickly if is_small else _start_optimized)(sim, state, key, observes)
 
 
 def _overflow(aux: Aux) -> int:

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from scipy.special import ellipe, ellipk
 
 from physkit.core import Key, ParameterError, as_count, explain_call
 from physkit.geometry import Grid
@@ -57,6 +56,8 @@ def onsager_solution(temperature: ArrayLike) -> OnsagerSolution:
 
     **Reference:** Onsager, Phys. Rev. 65, 117 (1944), eq. 116, 117; Yang, Phys. Rev. 85, 808 (1952), eq. 96.
     """
+    from scipy.special import ellipe, ellipk  # here: it takes part of a second to import
+
     T = np.asarray(temperature, np.float64)
     if not np.all(T > 0):
         raise ParameterError(f"temperatures are positive; got {temperature}")
