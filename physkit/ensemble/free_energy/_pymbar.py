@@ -28,9 +28,8 @@ def open_pymbar() -> Iterator[Any]:
         try:
             pymbar = import_extra("pymbar", "md", "free_energies, by MBAR and WHAM,")
             with warnings.catch_warnings():
-                from scipy.optimize import (
-                    OptimizeWarning,
-                )  # here: it takes part of a second to import
+                # Imported here, because it takes part of a second.
+                from scipy.optimize import OptimizeWarning
 
                 # It gives one solver the options of another.
                 warnings.simplefilter("ignore", OptimizeWarning)
