@@ -8,7 +8,7 @@ Set before physkit is imported anywhere:
   time; `PHYSKIT_TYPECHECK=0` switches it off;
 - programs are compiled with few optimizations, because tests ask what they compute and not how fast:
   that halves the time of a suite. `PHYSKIT_TEST_OPTIMIZED=1` compiles them as users do, and so do
-  `make test-all`, the examples and the published numbers;
+  `make test-all` and the second interpreter of `.ci/run`;
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import PyTree, all_finite, poison_where
 
+from ._scatter_sums import rows_of
 from ._stencil import Coordinates, Layout, Scatter, Weights
 
 
@@ -52,7 +53,8 @@ def _scatter_digits(
     # A power of two: scaling rounds nothing.
     scaled = jnp.ldexp(value, -exponent)
     totals = [jnp.zeros(layout.size, kind) for _ in range(digits)]
-    for offset, weight in layout.rows(weights):
+    for row_of_points in rows_of(layout.points, (weights,)):
+        (weight,) = row_of_points.weights
         row = scaled if weight is None else scaled * weight
         for j, along in enumerate(weights[-1]):
             # Optimization barrier: a fused multiply-add would keep digits that another program rounds off.
@@ -61,7 +63,7 @@ def _scatter_digits(
                 rest = rest * 2.0**bits
                 digit = jnp.round(rest)
                 rest = rest - digit
-                index = base + (offset + j)
+                index = base + (row_of_points.offset + j)
                 totals[k] = totals[k].at[index].add(digit.astype(kind), mode="promise_in_bounds")
     total = jnp.zeros(layout.size, value.dtype)
     # From the smallest digit up, in a fixed order.

@@ -7,30 +7,79 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from physkit.core import PyTree
 
 from ._integer_sums import integer_sums
 
+_FEW_ROWS = 16  # those of `PCS` in three dimensions
 _COPIES = 8  # copies of a small grid: particles next to one another in memory add to different ones
 _COPY_BYTES = 2**14  # the most bytes of these copies, so that they stay in the fastest cache
 
 Weights = tuple[tuple[Array, ...], ...]  # per axis and point along it, `[n]`
 
 
-def rows_of(points: tuple[int, ...], weights: Weights) -> Iterator[tuple[int, Array | None]]:
-    """Offset and weight of every row of points along the last axis; None for a weight of 1."""
-    strides = [math.prod(points[k + 1 :]) for k in range(len(points))]
-    for corner in itertools.product(*(range(len(along)) for along in weights[:-1])):
-        offset, weight = 0, None
-        for k, (along, j) in enumerate(zip(weights[:-1], corner, strict=True)):
-            offset += j * strides[k]
-            weight = along[j] if weight is None else weight * along[j]
-        yield offset, weight
+class Row(NamedTuple):
+    """Points next to one another along the last axis.
+
+    - `offset`: of the first, from the lowest point that a particle touches.
+    - `weights`: per part of a sum, the product of those along all other axes, `[n]`; None for 1.
+    """
+
+    offset: int | Array
+    weights: tuple[Array | None, ...]
+
+    def amounts(self, parts: tuple[Weights, ...], value: Array | None) -> list[Array]:
+        """`value` times the sum of the parts, at every point of the row."""
+        leads = [_product(value, weight) for weight in self.weights]
+        out = []
+        for along in zip(*(weights[-1] for weights in parts), strict=True):
+            terms = [_product(a, b) for a, b in zip(leads, along, strict=True)]
+            out.append(functools.reduce(jnp.add, terms))
+        return out
+
+
+def rows_of(points: tuple[int, ...], parts: tuple[Weights, ...]) -> Iterator[Row]:
+    """All rows of points that particles touch."""
+    for offset, corner in _corners(points, parts):
+        yield Row(offset, _weights_of_row(parts, corner))
+
+
+def is_written_out(parts: tuple[Weights, ...]) -> bool:
+    """Whether rows are so few that a program is better without a loop over them."""
+    return math.prod(len(along) for along in parts[0][:-1]) <= _FEW_ROWS
+
+
+def fold_rows(
+    points: tuple[int, ...],
+    parts: tuple[Weights, ...],
+    step: Callable[[PyTree, Row], PyTree],
+    carry: PyTree,
+) -> PyTree:
+    """`carry` after `step(carry, row)` for all rows, one after the other.
+
+    Many rows are a loop of the program: written out, those of a spline of order 5 compile for ten seconds.
+    """
+    if is_written_out(parts):
+        for row in rows_of(points, parts):
+            carry = step(carry, row)
+        return carry
+    offsets, corners = zip(*_corners(points, parts), strict=True)
+    table = jnp.asarray(offsets, jnp.int32), jnp.asarray(corners, jnp.int32)
+    # Per part and axis `[points along it, n]`, of which a row takes one.
+    stacked = tuple(tuple(jnp.stack(along) for along in weights[:-1]) for weights in parts)
+
+    def take(r: Array, carry: PyTree) -> PyTree:
+        corner = tuple(table[1][r, k] for k in range(len(stacked[0])))
+        return step(carry, Row(table[0][r], _weights_of_row(stacked, corner)))
+
+    return jax.lax.fori_loop(0, len(offsets), take, carry)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -60,9 +109,9 @@ def _(points: tuple[int, ...], primals: PyTree, tangents: PyTree) -> tuple[Array
 
     def add(parts: tuple[Weights, ...], value: Array) -> Array:
         total = jnp.zeros(math.prod(points), value.dtype)
-        for offset, amounts in _rows_of_sums(points, parts):
-            for j, amount in enumerate(amounts(value)):
-                total = total.at[base + (offset + j)].add(
+        for row in rows_of(points, parts):
+            for j, amount in enumerate(row.amounts(parts, value)):
+                total = total.at[base + (row.offset + j)].add(
                     amount, mode="promise_in_bounds", wrap_negative_indices=False
                 )
         return total.reshape(points)
@@ -72,22 +121,23 @@ def _(points: tuple[int, ...], primals: PyTree, tangents: PyTree) -> tuple[Array
     return scatter_weighted(points, *primals), tangent
 
 
-def _rows_of_sums(
+def _corners(
     points: tuple[int, ...], parts: tuple[Weights, ...]
-) -> Iterator[tuple[int, Callable[[Array | None], list[Array]]]]:
-    """Offset of every row of points along the last axis, and what gives `value` times the sum of the parts
-    there."""
-    for rows in zip(*(rows_of(points, weights) for weights in parts), strict=True):
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Of every row its offset, and its number along each axis but the last."""
+    strides = [math.prod(points[k + 1 :]) for k in range(len(points))]
+    for corner in itertools.product(*(range(len(along)) for along in parts[0][:-1])):
+        yield sum(j * stride for j, stride in zip(corner, strides[:-1], strict=True)), corner
 
-        def amounts(value: Array | None, rows: tuple = rows) -> list[Array]:
-            leads = [_product(value, weight) for _, weight in rows]
-            out = []
-            for along in zip(*(weights[-1] for weights in parts), strict=True):
-                terms = [_product(a, b) for a, b in zip(leads, along, strict=True)]
-                out.append(functools.reduce(jnp.add, terms))
-            return out
 
-        yield rows[0][0], amounts
+def _weights_of_row(parts: PyTree, corner: tuple[int | Array, ...]) -> tuple[Array | None, ...]:
+    out = []
+    for weights in parts:
+        lead = None
+        for along, j in zip(weights, corner, strict=False):  # the last axis is the row's
+            lead = _product(lead, along[j])
+        out.append(lead)
+    return tuple(out)
 
 
 def _product(a: Array | None, b: Array | None) -> Array | None:
@@ -105,23 +155,35 @@ def add_in_order(
     count, size = len(parts[0][-1]), math.prod(points)
     # Add to two neighboring points as one complex number: half the memory traffic. The pair that starts
     # at point p is entry p of `pairs`; an odd last point is added by itself.
-    pairs, singles = _Sums(size), _Sums(size)
-    for offset, amounts in _rows_of_sums(points, parts):
+    both_dtype = jax.eval_shape(jax.lax.complex, value, value).dtype
+    pairs = _Copies.of(size, both_dtype) if count > 1 else None
+    singles = _Copies.of(size, value.dtype) if count % 2 else None
+
+    def add_row(carry: PyTree, row: Row) -> PyTree:
+        in_pairs, in_singles, value, base = carry
         for j in range(0, count - 1, 2):
+            assert pairs is not None
             # Anew from `value`, which waits for the addition before; the compiler drops the rest.
-            row = amounts(value)
-            both = jax.lax.complex(row[j], row[j + 1])
-            value, base = pairs.add(base, offset + j, both, value)
-        if count % 2:
-            value, base = singles.add(base, offset + count - 1, amounts(value)[-1], value)
+            amounts = row.amounts(parts, value)
+            both = jax.lax.complex(amounts[j], amounts[j + 1])
+            in_pairs, value, base = pairs.add(in_pairs, base, row.offset + j, both, value)
+        if singles is not None:
+            last = row.amounts(parts, value)[-1]
+            in_singles, value, base = singles.add(
+                in_singles, base, row.offset + count - 1, last, value
+            )
+        return in_pairs, in_singles, value, base
+
+    start = [None if copies is None else copies.zeros() for copies in (pairs, singles)]
+    in_pairs, in_singles, value, base = fold_rows(points, parts, add_row, (*start, value, base))
     total = jnp.zeros(size, value.dtype)
-    if pairs.copies is not None:
-        both = pairs.total()
+    if pairs is not None:
+        both = pairs.total(in_pairs)
         # The imaginary part belongs to the next point along the last axis.
         total += both.real
         total = total.at[1:].add(both.imag[:-1])
-    if singles.copies is not None:
-        total += singles.total()
+    if singles is not None:
+        total += singles.total(in_singles)
     return total.reshape(points), base
 
 
@@ -133,44 +195,48 @@ def add_integers(
 ) -> Array:
     """The sums, by integers: the same in any order."""
     shifts, factors = [], []
-    for offset, row in _rows_of_sums(points, parts):
-        for j, factor in enumerate(row(None)):
-            shifts.append(offset + j)
+    for row in rows_of(points, parts):
+        for j, factor in enumerate(row.amounts(parts, None)):
+            shifts.append(row.offset + j)
             factors.append(factor)
     index = base[None] + jnp.asarray(shifts, jnp.int32)[:, None]
     amounts = value[None] * jnp.stack(factors)
     return integer_sums(index, amounts, math.prod(points)).reshape(points)
 
 
-class _Sums:
-    """Partial sums per point; in several copies where the grid is small."""
+class _Copies(NamedTuple):
+    """Partial sums per point, `[size · count]`; in several copies where the grid is small.
 
-    def __init__(self, size: int):
-        self.size = size
-        self.copies: Array | None = None  # `[size · number of copies]`
+    Particles sorted by cell add to the same point one after another, and each would wait for the one before;
+    different copies let them go on independently.
+    """
+
+    size: int
+    count: int
+    dtype: np.dtype
+
+    @staticmethod
+    def of(size: int, dtype: np.dtype) -> "_Copies":
+        count = _COPIES
+        while count > 1 and count * size * dtype.itemsize > _COPY_BYTES:
+            count //= 2
+        return _Copies(size, count, dtype)
+
+    def zeros(self) -> Array:
+        return jnp.zeros(self.size * self.count, self.dtype)
 
     def add(
-        self, base: Int[Array, " n"], offset: int, amount: Array, value: Array
-    ) -> tuple[Array, Array]:
-        """Add to the points `base + offset`; return `value, base`, on which the next call must depend.
+        self, sums: Array, base: Int[Array, " n"], offset: int | Array, amount: Array, value: Array
+    ) -> tuple[Array, Array, Array]:
+        """Add to the points `base + offset`; return `sums, value, base`, on which the next call must depend.
 
         Through this dependence the next amount is computed only after this one was added. Otherwise the
         compiler would hold the amounts for all points of the kernel at once.
         """
-        count = _COPIES
-        while count > 1 and count * self.size * amount.dtype.itemsize > _COPY_BYTES:
-            count //= 2
-        # Particles sorted by cell add to the same point one after another, and each would wait for the one
-        # before; different copies let them go on independently.
-        which = jnp.arange(base.shape[0], dtype=jnp.int32) & (count - 1)
-        copies = self.copies
-        if copies is None:
-            copies = jnp.zeros(self.size * count, amount.dtype)
-        index = (base + offset) * count + which
-        copies = copies.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
-        self.copies, base, value = jax.lax.optimization_barrier((copies, base, value))
-        return value, base
+        which = jnp.arange(base.shape[0], dtype=jnp.int32) & (self.count - 1)
+        index = (base + offset) * self.count + which
+        sums = sums.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
+        return jax.lax.optimization_barrier((sums, value, base))
 
-    def total(self) -> Array:
-        assert self.copies is not None
-        return jnp.sum(self.copies.reshape(self.size, -1), axis=1)
+    def total(self, sums: Array) -> Array:
+        return jnp.sum(sums.reshape(self.size, -1), axis=1)

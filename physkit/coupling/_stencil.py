@@ -5,7 +5,7 @@ Blocks are padded with ghost points first, so that no index wraps around or need
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -17,7 +17,15 @@ from physkit.core import ParameterError, PyTree, ShapeError, linear_call
 from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
-from ._scatter_sums import Weights, add_in_order, add_integers, rows_of
+from ._scatter_sums import (
+    Row,
+    Weights,
+    add_in_order,
+    add_integers,
+    fold_rows,
+    is_written_out,
+    rows_of,
+)
 
 Coordinates = tuple[Array, ...]
 WeightFunction = Callable[[Array], tuple[Array, ...]]
@@ -72,10 +80,6 @@ class Layout:
             weights.append(weigh(along - cell.astype(along.dtype)))
             base = base * n + (cell + low)
         return base, tuple(weights)
-
-    def rows(self, weights: Weights) -> Iterator[tuple[int, Array | None]]:
-        """Offset and weight of every row of points along the last axis; None for a weight of 1."""
-        return rows_of(self.points, weights)
 
 
 def grid_coordinates(
@@ -175,19 +179,50 @@ class Scatter:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
     base, weights = transfer.layout.locate(x, transfer.orders)
+    flat = padded.reshape(padded.shape[0], -1)
+    if is_written_out((weights,)):
+        return _read_rows(transfer, False, base, weights, flat)
+    return _read_rows_by_platform(transfer, base, weights, flat)
+
+
+# Compiled also where nothing is traced: of the variants only that of the platform.
+@functools.partial(jax.jit, static_argnums=0)
+def _read_rows_by_platform(transfer: Gather, base: Array, weights: Weights, flat: Array) -> Array:
+    variants = (functools.partial(_read_rows, transfer, in_loop) for in_loop in (True, False))
+    # A loop is compiled soonest; on a GPU each of its turns would be a launch.
+    in_loop, written_out = variants
+    return jax.lax.platform_dependent(base, weights, flat, cpu=in_loop, default=written_out)
+
+
+def _read_rows(
+    transfer: Gather,
+    in_loop: bool,
+    base: Int[Array, " n"],
+    weights: Weights,
+    flat: Float[Array, "c p"],
+) -> Float[Array, "c n"]:
+    points, parts = transfer.layout.points, (weights,)
 
     # In bounds by `locate`: neither a check nor a wrapped negative index is compiled.
-    def read(flat: Array, index: Array) -> Array:
-        return flat.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    def read(part: Array, index: Array) -> Array:
+        return part.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
     out = []
-    for part in padded.reshape(padded.shape[0], -1):
+    for part in flat:
+
+        def add_row(total: Array | None, row: Row, base: Array = base, part: Array = part) -> Array:
+            reads = [read(part, base + (row.offset + j)) for j in range(len(weights[-1]))]
+            terms = [along * value for along, value in zip(weights[-1], reads, strict=True)]
+            (weight,), found = row.weights, functools.reduce(jnp.add, terms)
+            found = found if weight is None else weight * found
+            return found if total is None else total + found
+
+        if in_loop:
+            out.append(fold_rows(points, parts, add_row, jnp.zeros(base.shape, part.dtype)))
+            continue
         total = None
-        for offset, weight in transfer.layout.rows(weights):
-            terms = [along * read(part, base + (offset + j)) for j, along in enumerate(weights[-1])]
-            row = functools.reduce(jnp.add, terms)
-            row = row if weight is None else weight * row
-            total = row if total is None else total + row
+        for row in rows_of(points, parts):
+            total = add_row(total, row, base)
             if transfer.orders:
                 # Optimization barrier: gathers of several orders share reads, which the compiler would keep
                 # in memory for all points of the kernel.

@@ -18,9 +18,8 @@ from physkit.core import tensordot
 
 from ._contraction import apply_matrix, check_rows, check_sites
 
-FEW_LEVELS = (
-    32  # levels of all subsystems together whose matrix costs less than passes term by term
-)
+# Levels of all subsystems together whose matrix costs less than passes term by term.
+FEW_LEVELS = 32
 
 
 class LocalPart(NamedTuple):
