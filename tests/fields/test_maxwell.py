@@ -29,6 +29,7 @@ from physkit.fields.equations import (
     PointDipole,
     WavePulse,
 )
+from physkit.fields.equations.electromagnetism._shapes import coverage
 from physkit.fields.operators import staggered_divergence
 from physkit.geometry import Box, Dirichlet, Grid, PerfectConductor, PerfectMagneticConductor
 from physkit.integrators import RK4, Yee
@@ -129,6 +130,14 @@ def test_a_slab_reflects_as_airy_says():
     r, t = slab_coefficients(frequencies, epsilon, 0.25)
     np.testing.assert_allclose(-back / pulse, np.abs(r) ** 2, atol=3e-3)
     np.testing.assert_allclose(through / pulse, np.abs(t) ** 2, atol=3e-3)
+
+
+def test_a_body_covers_its_center():
+    grid = Grid(Box([1.0], False), (16,))
+    for radius in (0.1, 0.3):  # both larger than the cell about the center, a node
+        middle = coverage(Ball([0.5], radius), grid, grid.cell, 1).fraction
+        node = coverage(Ball([0.5 + 0.5 / 16], radius), grid, grid.cell, 1).fraction
+        assert float(middle[8]) == float(node[8]) == 1.0
 
 
 def test_conductivity_absorbs_as_its_skin_depth_says():

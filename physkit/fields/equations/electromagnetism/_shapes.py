@@ -83,7 +83,8 @@ def coverage(shape: Module, grid: Grid, location: Location, component: int) -> C
     square = sum(s**2 for s in slopes)
     # A plane through the cell, averaged over parts of it that are so small that a ramp stands for their share.
     width = safe_sqrt(sum((s * h[k]) ** 2 for k, s in enumerate(slopes))) / _SAMPLES
-    width = jnp.where(width > 0, width, 1)
+    # A distance has a slope of 1, and none at a center.
+    width = jnp.where(width > 0, width, jnp.min(h) / _SAMPLES)
     middles = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
     offsets = np.array(list(product(middles, repeat=grid.dimension)))
 
