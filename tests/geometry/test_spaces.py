@@ -175,8 +175,10 @@ def test_unwrap_is_the_inverse_of_wrap(case, dtype):
             np.asarray(space.cell(d), float).T, np.asarray(inside, float).T
         ).T
         periodic = fraction[:, list(space.periodic_axes(d))]
-        assert np.all(periodic >= -tolerance)
-        assert np.all(periodic <= 1 + tolerance)
+        # Vectors that are nearly parallel, and positions a hundred cells away.
+        slack = 100 * tolerance
+        assert np.all(periodic >= -slack)
+        assert np.all(periodic <= 1 + slack)
         assert np.any(np.asarray(image) != 0)
 
 
