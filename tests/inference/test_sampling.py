@@ -101,10 +101,10 @@ def test_a_chain_goes_on_within_itself(tmp_path):
 KILLED = """
 import sys
 import jax
+jax.config.update("jax_enable_x64", True)  # before the data are made
 from physkit.ensemble.store import _chunk_checkpoint
 from physkit.inference import sample_posterior
 from tests.inference.test_sampling import LONG, regression
-jax.config.update("jax_enable_x64", True)
 _chunk_checkpoint.SECONDS_BETWEEN = 0.0
 sample_posterior(regression(), to=sys.argv[1], **LONG)
 """
