@@ -188,10 +188,14 @@ def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> 
 # Compiled also where nothing is traced: of the variants only that of the platform.
 @functools.partial(jax.jit, static_argnums=0)
 def _read_rows_by_platform(transfer: Gather, base: Array, weights: Weights, flat: Array) -> Array:
-    variants = (functools.partial(_read_rows, transfer, in_loop) for in_loop in (True, False))
     # A loop is compiled soonest; on a GPU each of its turns would be a launch.
-    in_loop, written_out = variants
-    return jax.lax.platform_dependent(base, weights, flat, cpu=in_loop, default=written_out)
+    return jax.lax.platform_dependent(
+        base,
+        weights,
+        flat,
+        cpu=functools.partial(_read_rows, transfer, True),
+        default=functools.partial(_read_rows, transfer, False),
+    )
 
 
 def _read_rows(

@@ -80,7 +80,8 @@ def water_box(
     Records `kelvin`, `density` (g/cm³) and `dipole` every 0.1 ps, g(r) between oxygens as `oxygen_oxygen`, and
     at constant volume the mean-square displacement of oxygens up to 10 ps. Published for SPC/E at 298 K
     and 1 bar: 0.998 g/cm³, first peak of g(r) at 0.275 nm, D = 2.5·10⁻⁵ cm²/s, dielectric constant 68 to 71;
-    for TIP3P 0.98 g/cm³, 5.5·10⁻⁵ cm²/s and 94. D is that of a large box: add `finite_size_correction`.
+    for TIP3P 0.98 g/cm³, 5.5·10⁻⁵ cm²/s and 94. D grows with the box: `finite_size_correction` adds what a
+    large one has more; the 2.5 of SPC/E was computed with 216 molecules.
 
     **Arguments:**
 

@@ -119,7 +119,7 @@ def _wave_axes(dimension: int) -> tuple[Any, Any, Any, list[float]]:
 
 def alfven_orders() -> dict[str, Any]:
     """An oblique Alfvén wave in the plane after one period, MUSCL and HLLD on 16 and 32 cells; in space on 16,
-    with HLL and two stages, which compile four times faster."""
+    with HLL and two stages, which compile sooner."""
     scheme = MUSCL(MonotonizedCentral())
     law = IdealMHD(5 / 3, reconstruction=scheme)
     errors = [_alfven_error(SSPRK3(law), n, 2)["error"] for n in (16, 32)]
