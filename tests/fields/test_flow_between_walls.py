@@ -24,6 +24,7 @@ from physkit.fields.equations import (
     Sponge,
     Wave,
 )
+from physkit.fields.equations.fluid._solids import AbstractSolid, impose_solids
 from physkit.fields.finite_volume import MUSCL, WENO5
 from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin
@@ -39,6 +40,7 @@ FAST_CASES = (
     "test_no_divergence_whatever_the_sides[channel]",
     "test_battery_of_terms[force]",
     "test_poiseuille_is_exact",
+    "test_a_surface_lies_between_points",
     "test_bad_sides_are_refused_before_the_first_step",
 )
 
@@ -273,6 +275,35 @@ def test_gradients_by_a_moving_body():
         return [u.data for u in result.state.velocity], result.frames["force"]
 
     check_gradient(final, Ball([0.47, 0.41], 0.21, speed=[0.1, -0.2], spin=0.7), directions=1)
+
+
+def test_a_surface_lies_between_points():
+    """A flow that is linear off a moving plane in any place and tilt stays as it is outside, to rounding."""
+
+    class Slope(AbstractSolid):
+        """A half-space, 0.6 x + 0.8 y < 0.503, that slides."""
+
+        def distance(self, t, x):
+            return 0.6 * x[0] + 0.8 * x[1] - 0.503
+
+        def velocity(self, t, x):
+            return [0.8 + 0 * x[0], -0.6]
+
+    flow, slope = FlowState.of(box(), boundary=NoSlip()), Slope()
+    start = [
+        u.replace(
+            data=slope.velocity(0.0, u.coordinates)[k]
+            + (3 - k) * slope.distance(0.0, u.coordinates)
+        )
+        for k, u in enumerate(flow.velocity)
+    ]
+    held = jax.jit(lambda flow: impose_solids((slope,), jnp.zeros(()), flow))(start)
+    for k, (before, after) in enumerate(zip(start, held, strict=True)):
+        outside = slope.distance(0.0, before.coordinates)[1:-1, 1:-1] > 0
+        found, given = (np.asarray(u.data)[1:-1, 1:-1] for u in (after, before))
+        np.testing.assert_allclose(found[outside], given[outside], atol=1e-14)
+        np.testing.assert_allclose(found[~outside], [0.8, -0.6][k], atol=1e-14)
+        assert np.any(given[~outside] != found[~outside])
 
 
 def test_a_body_takes_the_flow_along():

@@ -22,7 +22,7 @@ from physkit.fields.equations import (
     SwiftHohenberg,
 )
 from physkit.fields.operators import Central, Spectral
-from physkit.geometry import Box, Grid, Neumann
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 from physkit.testing import check_tendency
 
 PLANE = Grid([3.0, 2.0], (8, 6))
@@ -138,6 +138,39 @@ def test_free_energy_never_rises_and_the_mass_of_a_mixture_stays(name, dt):
     assert energy[-1] < 0.5 * energy[0]
     if name == "cahn-hilliard":
         assert np.max(abs(result["mass"] - result["mass"][0])) < 1e-12 * 256
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_the_stiff_part_is_solved_for_between_walls(name):
+    """u − a L u = w, slopes at walls included, where the fourth and sixth derivative limit explicit steps."""
+    equation = FLOWS[name](scheme=Central())
+    field = noise(CHANNEL, boundary={"y": (Neumann(0.3), Mirror())})
+
+    @jax.jit
+    def residual(field):
+        solution = equation.solve(field, jnp.asarray(2.0))
+        return solution.data - 2.0 * equation.linear(solution).data - field.data
+
+    assert equation.can_solve(field)
+    np.testing.assert_allclose(residual(field), 0.0, atol=1e-10)
+    assert not equation.can_solve(noise(PLANE))
+    assert not equation.can_solve(noise(CHANNEL, boundary=Dirichlet(0.0)))
+
+
+def test_a_mixture_parts_between_walls_in_long_steps():
+    """Its free energy falls and its mass stays, at 200 times the limit of explicit steps."""
+    law = CahnHilliard(scheme=Central())
+    grid = Grid(Box([12.0, 8.0], False), (24, 16))
+    start = noise(grid, boundary=Neumann(), mean=0.0)
+    watch = pk.Every(1, F=pk.quantities.FreeEnergy(), mass=pk.quantities.Integral())
+    dt = 0.4
+    assert dt > 200 * float(jnp.min(grid.spacing)) ** 4 / (8 * 2**2)
+    sim = pk.Simulation(pk.integrators.ARS222(law), dt=dt, observers=watch)
+    result = jax.jit(lambda s: pk.simulate(sim, s, 100))(start)
+    energy = np.asarray(result["F"])
+    assert np.all(np.diff(energy) < 1e-12)
+    assert energy[-1] < 0.7 * energy[0]
+    assert np.max(abs(result["mass"] - result["mass"][0])) < 1e-12 * 96
 
 
 def test_a_disk_of_the_smaller_phase_shrinks_by_its_curvature():

@@ -2,7 +2,9 @@
 
 from ._implicit_diffusion import (
     divergence_of_flux as divergence_of_flux,
+    divide_waves as divide_waves,
     solve_diffusion as solve_diffusion,
+    zero_between_walls as zero_between_walls,
 )
 from ._poisson import (
     Helmholtz as Helmholtz,

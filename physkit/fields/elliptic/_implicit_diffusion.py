@@ -1,5 +1,7 @@
 """Implicit steps of diffusion, between any sides and wherever in the cells a field sits."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -82,21 +84,35 @@ def divergence_of_flux(field: Field, coefficient: Coefficient) -> Field:
 
 def _solve(field: Field, amount: Array, varies: bool) -> Array:
     """The values of u, for one real component."""
-    grid = field.grid
     sides = [side for pair in field.boundary if pair is not None for side in pair]
     if varies or any(isinstance(side, Robin) for side in sides):
         solution = solve_with_statistics(field * -1.0, amount, 1.0, field, rtol=_rtol(field))
         return solution.phi.data
-    edges = tuple(_edges(field, k) for k in range(grid.dimension))
     # What the walls add: the stencil applied to zeros between them.
-    walls = field.replace(data=jnp.zeros_like(field.data)).with_boundary(field)
+    walls = zero_between_walls(field)
     known = zero_on_walls(field, field.data + amount * laplacian(walls, Central(2)).data)
-    total = sum(
+    return walls.data + divide_waves(field, known, lambda bend: 1 - amount * bend)
+
+
+def zero_between_walls(field: Field) -> Field:
+    """0 inside, with the boundary of `field`, its values on walls included."""
+    return field.replace(data=jnp.zeros_like(field.data)).with_boundary(field)
+
+
+def divide_waves(field: Field, values: Array, divisor: Callable[[Array], Array]) -> Array:
+    """`values` with every wave between the sides of `field` divided by a number: that of its ∇².
+
+    - `values`: as if all sides were at 0.
+    - `divisor`: of the second difference's eigenvalues, −k² of long waves, to one number each.
+    """
+    grid = field.grid
+    edges = tuple(_edges(field, k) for k in range(grid.dimension))
+    bends = [
         along / grid.spacing[k] ** 2
         for k, along in enumerate(mode_symbols(grid, field.location, edges, field.real_dtype))
-    )
-    modes = to_modes(grid, field.location, edges, known)
-    return walls.data + from_modes(grid, field.location, edges, modes / (1 - amount * total))
+    ]
+    modes = to_modes(grid, field.location, edges, values)
+    return from_modes(grid, field.location, edges, modes / divisor(sum(bends[1:], bends[0])))
 
 
 def _rtol(field: Field) -> float:

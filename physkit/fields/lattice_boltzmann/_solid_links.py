@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from physkit.geometry import Grid
 
-from ..equations.fluid._solids import AbstractSolid
+from ..equations.fluid._solids import AbstractSolid, ghosted_coordinates
 from ._collisions import along_velocity, equilibrium
 from ._lattice import Lattice
 from ._streaming import Neighborhood
@@ -31,14 +31,9 @@ class SolidLinks:
     ):
         self.solid, self.t, self.grid, self.lattice = solid, t, grid, lattice
         self.speed, self.interpolated = speed, interpolated
-        h = grid.spacing[0]
-        x = []
-        for k, c in enumerate(grid.coordinates()):
-            n = c.shape[k]
-            first, last = (jnp.take(c, jnp.array([m]), axis=k) for m in (0, n - 1))
-            x.append(jnp.concatenate([first - h, c, last + h], axis=k))
+        x = ghosted_coordinates(grid.coordinates(), grid.spacing)
         ghosted = tuple(n + 2 for n in grid.local_shape)
-        self.distance = jnp.broadcast_to(solid.distance(t, x), ghosted) / h
+        self.distance = jnp.broadcast_to(solid.distance(t, x), ghosted) / grid.spacing[0]
         self.inside = self._at((0,) * lattice.dimension) <= 0
 
     def reflect(

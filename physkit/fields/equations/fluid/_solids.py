@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -11,6 +12,7 @@ from physkit.core import Module, ShapeError, param, require_positive, safe_sqrt
 from physkit.geometry import Grid
 
 from ..._field import Field
+from ..._ghost_widths import ghost_widths
 
 Point = Sequence[Array]  # coordinates, one array per axis, ready to broadcast
 
@@ -23,7 +25,7 @@ class AbstractSolid(Module):
 
     @abc.abstractmethod
     def distance(self, t: Float[Array, ""], x: Point) -> Array:
-        """The distance from its surface at time t, negative inside; right within a cell of the surface."""
+        """The distance from its surface at time t, negative inside; right within two cells of the surface."""
 
     def velocity(self, t: Float[Array, ""], x: Point) -> Sequence[ArrayLike]:
         """The velocity of the body at a point of it, one entry per axis; at rest unless overridden."""
@@ -68,21 +70,65 @@ class Ball(AbstractSolid):
         return [part - c for part, c in zip(x, center, strict=True)]
 
 
-def covered_fraction(solid: AbstractSolid, t: Float[Array, ""], grid: Grid, x: Point) -> Array:
-    """How much of the cell about each point the solid covers: 1 inside, 0 outside, linear near the surface."""
+def forced_share(distance: Array, grid: Grid) -> Array:
+    """How firmly a solid holds the flow: 1 where it is, 0 from a cell off its surface on, linear between."""
     size = grid.cell_volume ** (1 / grid.dimension)
-    return jnp.clip(0.5 - solid.distance(t, x) / size, 0.0, 1.0)
+    return jnp.clip(1 - distance / size, 0.0, 1.0)
+
+
+def ghosted_coordinates(x: Point, spacing: Array) -> list[Array]:
+    """Coordinates with one more point at both ends of every axis."""
+    out = []
+    for k, along in enumerate(x):
+        first, last = (
+            jax.lax.slice_in_dim(along, n, n + 1, axis=k) for n in (0, along.shape[k] - 1)
+        )
+        out.append(jnp.concatenate([first - spacing[k], along, last + spacing[k]], axis=k))
+    return out
 
 
 def impose_solids(
     solids: Sequence[AbstractSolid], t: Float[Array, ""], velocity: Sequence[Field]
 ) -> list[Field]:
-    """`velocity` with that of the solids where they are: the direct forcing of a step."""
+    """`velocity` with that of the solids where they are: the direct forcing of a step.
+
+    Less than a cell off the surface the flow is held to a straight line from the surface to the next point
+    outside, so that the surface is where the distance vanishes, not where cells end.
+
+    **Reference:** Fadlun et al., J. Comput. Phys. 161, 35 (2000).
+    """
     out = []
     for k, u in enumerate(velocity):
-        x, values = tuple(u.coordinates), u.data
         for solid in solids:
-            fraction = covered_fraction(solid, t, u.grid, x)
-            values = values + fraction * (solid.velocity(t, x)[k] - values)
-        out.append(u.with_values(values.astype(u.data.dtype)).with_boundary(u))
+            u = _held(u, k, solid, t)
+        out.append(u)
     return out
+
+
+def _held(u: Field, component: int, solid: AbstractSolid, t: Array) -> Field:
+    grid = u.grid
+    x = ghosted_coordinates(u.coordinates, grid.spacing)
+    shape = tuple(n + 2 for n in u.data.shape)
+    distance = jnp.broadcast_to(solid.distance(t, x), shape)
+    own = jnp.broadcast_to(solid.velocity(t, x)[component], shape)
+    middle = (slice(1, -1),) * grid.dimension
+    here = distance[middle]
+    # The point outside along each axis: how far, how fast beside the solid; weighted by the normal squared.
+    slope, weight = jnp.zeros_like(here), jnp.zeros_like(here)
+    for k in range(grid.dimension):
+        below, above = (
+            (*middle[:k], part, *middle[k + 1 :]) for part in (slice(None, -2), slice(2, None))
+        )
+        padded = u.padded(ghost_widths(k, grid.dimension, 1))
+        n = u.data.shape[k]
+        low, high = (jax.lax.slice_in_dim(padded, j, n + j, axis=k) for j in (0, 2))
+        rise = (distance[above] - distance[below]) / grid.spacing[k]
+        rises = rise > 0
+        off = jnp.where(rises, distance[above], distance[below])
+        excess = jnp.where(rises, high - own[above], low - own[below])
+        slope = slope + rise * rise * excess / jnp.where(off > 0, off, 1)
+        weight = weight + rise * rise
+    slope = slope / jnp.where(weight > 0, weight, 1)
+    target = own[middle] + jnp.maximum(here, 0) * slope
+    held = u.data + forced_share(here, grid) * (target - u.data)
+    return u.with_values(held.astype(u.data.dtype)).with_boundary(u)

@@ -27,8 +27,8 @@ class CahnHilliard(AbstractDoubleWell):
     - `component`: the field's name, where the state has several components.
     - `scheme`: `Spectral()` on grids that repeat; `Central(order)` on any.
 
-    **Good values:** four or more cells across √(2κ/W); `ETDRK2` with dt ≤ 0.5 κ/(MW²). Explicit methods
-    need dt < h⁴/(8 d² Mκ).
+    **Good values:** four or more cells across √(2κ/W); `ETDRK2` with dt ≤ 0.5 κ/(MW²), between
+    walls (`Neumann(0.0)`) `ARS222` with `scheme=Central()`. Explicit methods need dt < h⁴/(8 d² Mκ).
 
     **Errors:** `ShapeError` unless the field is one real number per point.
 
