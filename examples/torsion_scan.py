@@ -24,6 +24,7 @@ jax.config.update("jax_enable_x64", True)
 pk.use_compilation_cache()
 
 QUICK = "PHYSKIT_QUICK" in os.environ  # a coarser scan of a peptide that was not relaxed
+jax.config.update("jax_disable_most_optimizations", QUICK)  # compiles in half the time
 pdb = app.PDBFile(str(pk.systems.alanine_dipeptide_pdb()))
 names = [f"{atom.residue.name} {atom.name}" for atom in pdb.topology.atoms()]
 C0, N, CA, C, N2 = (names.index(x) for x in ("ACE C", "ALA N", "ALA CA", "ALA C", "NME N"))
