@@ -12,6 +12,7 @@ from physkit.core import ParameterError, ShapeError, build_unchecked, concrete_v
 
 from ._contraction import as_matrix
 from ._operators import AbstractOperator
+from ._pauli_sum import require_all_qubits
 from ._quantum_state import (
     AbstractQuantumState,
     Sites,
@@ -61,7 +62,9 @@ class DensityMatrix(AbstractQuantumState):
 
     @staticmethod
     def basis(
-        dims: Sequence[int], levels: Sequence[int] | None = None, dtype: DTypeLike | None = None
+        dims: Sequence[int],
+        levels: int | Sequence[int] | None = None,
+        dtype: DTypeLike | None = None,
     ) -> "DensityMatrix":
         """|i⟩⟨i| of a basis state with subsystem k in level `levels[k]`; all in level 0 if left out."""
         vector = basis_array(dims, levels, dtype)
@@ -97,6 +100,7 @@ class DensityMatrix(AbstractQuantumState):
         return jnp.diagonal(self.matrix()).real.reshape(self.dims)
 
     def expectation(self, operator: AbstractOperator, t: ArrayLike = 0.0) -> Float[Array, ""]:
+        require_all_qubits(operator, self.dims)
         return jnp.trace(as_matrix(operator.apply(self.elements, t))).real
 
     def density(self) -> "DensityMatrix":

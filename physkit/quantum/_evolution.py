@@ -34,6 +34,7 @@ from physkit.core import (
 from ._contraction import dagger
 from ._local_parts import FEW_LEVELS, LocalPart, apply_parts
 from ._operators import AbstractOperator
+from ._pauli_sum import require_all_qubits
 from ._quantum_state import AbstractQuantumState
 from ._state_vector import StateVector
 
@@ -68,10 +69,11 @@ class AbstractEvolution(AbstractTendency):
         return rate if self.component is None else {self.component: rate}
 
     def check_state(self, state: State) -> None:
-        """**Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian."""
+        """**Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian; those of `PauliSum`."""
+        dims = self.state_of(state).dims
+        require_all_qubits(self, dims)
         if is_tracing():
             return
-        dims = self.state_of(state).dims
         generator = np.random.default_rng(0)
         a, b = (generator.normal(size=dims) + 1j * generator.normal(size=dims) for _ in "ab")
         dtype = np.result_type(jnp.result_type(float), np.complex64)

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from physkit.core import (
     ParameterError,
@@ -40,7 +41,8 @@ class PauliSum(AbstractOperator):
 
     The coefficients are one array of parameters, `[terms]`, in the order given.
 
-    **Errors:** `ParameterError` for a string that is none; `ShapeError` on subsystems that are no qubits.
+    **Errors:** `ParameterError` for a string that is none; `ShapeError` on subsystems that are no qubits, or on
+    a state with more qubits than letters.
     """
 
     coefficients: Float[Array, " terms"] = param()
@@ -97,6 +99,22 @@ class PauliSum(AbstractOperator):
 
     def adjoint(self) -> "PauliSum":
         return self
+
+
+def require_all_qubits(operators: PyTree, dims: Sequence[int]) -> None:
+    """**Errors:** `ShapeError` for strings with fewer or more letters than the state has qubits.
+
+    Applied to numbers alone, fewer letters are those of the leading qubits, and more reach the columns of ρ.
+    """
+    for part in jax.tree.leaves(operators, is_leaf=lambda x: isinstance(x, PauliSum)):
+        if not isinstance(part, PauliSum):
+            continue
+        n = part.num_qubits
+        if n > len(dims) or 2 in dims[n:]:
+            raise ShapeError(
+                f"Pauli strings of {n} qubits, such as {part.strings[0]!r}, on subsystems of dimensions "
+                f"{list(dims)}: write I for a qubit that is left alone, or PauliSum({{'Z0': …}}, qubits=…)"
+            )
 
 
 def apply_pauli(string: str, x: Array) -> Array:

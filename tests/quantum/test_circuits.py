@@ -192,6 +192,17 @@ def test_single_precision_stays_single():
         ),
         (lambda: q.PauliSum({"ZQ": 1.0}), pk.errors.ParameterError, "Pauli string"),
         (lambda: q.PauliSum({"Z0 Z1": 1.0}), pk.errors.ParameterError, "qubits="),
+        (
+            lambda: q.StateVector.basis((2, 2)).expectation(q.PauliSum({"Z": 1.0})),
+            pk.errors.ShapeError,
+            "write I for a qubit",
+        ),
+        (
+            lambda: q.DensityMatrix.basis((2,)).expectation(q.PauliSum({"ZZ": 1.0}) * 2.0),
+            pk.errors.ShapeError,
+            "Pauli strings of 2 qubits",
+        ),
+        (lambda: q.StateVector.basis((2, 2), 1), pk.errors.ShapeError, "one for each"),
         (lambda: q.BitFlip(1.5, 0), pk.errors.ParameterError, "0 … 1"),
         (lambda: q.CNOT(0, 0), pk.errors.ShapeError, "named once"),
         (
