@@ -115,6 +115,8 @@ pk.VelocityVerlet(pk.HarmonicTrap) | write HarmonicTrap(…)
 pk.VelocityVerlet(force, dt=0.01) | Simulation(integrator, dt=…)
 pk.VelocityVerlet(lambda t, x: -x) | ExternalForce
 pk.VelocityVerlet([trap, trap]) | forces add
+pk.RK4(lambda y, t: -y) | the time first
+pk.VelocityVerlet(trap, force) | forces are summed: a + b
 pk.VelocityVerlet(heat) | RK4(Diffusion(…))
 pk.BAOAB(force, kT=1.0, friction=1.0) | did you mean temperature=
 pk.BAOAB(force, temperature=1.0, gamma=1.0) | did you mean friction=

@@ -116,8 +116,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     ),
     Fault.SOLVER: (
         StepSizeError,
-        "an adaptive solver inside the step gave up: it ran out of steps or did not converge; "
-        "raise max_steps, loosen rtol and atol, or reduce dt",
+        "what is solved inside the step gave up: it ran out of steps or events, or did not converge; raise "
+        "max_steps of an adaptive solver (loosen rtol and atol), max_events of reactions, or reduce dt",
     ),
     Fault.COURANT: (
         StepSizeError,

@@ -1,6 +1,7 @@
 """Terms: one piece of physics each, with its own cache."""
 
 import abc
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -232,6 +233,23 @@ class Function(AbstractTendency):
                 "a right-hand side is a function (t, state) → rate, e.g. lambda t, y: -y; got "
                 f"{describe(self.function)}"
             )
+        names = _argument_names(self.function)
+        if len(names) > 1 and names[1] in _TIMES and names[0] not in _TIMES:
+            # With a state that is one number nothing else would tell.
+            raise DeclarationError(
+                f"a right-hand side is called as function(t, state), the time first; this one takes "
+                f"({', '.join(names)})"
+            )
+
+
+_TIMES = ("t", "time")
+
+
+def _argument_names(function: Callable) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []  # some compiled functions have no signature
 
 
 class Tendencies(AbstractTerm):

@@ -138,7 +138,7 @@ def test_mistakes_are_explained():
     with pytest.raises(ComponentError, match="Populations"):
         pk.simulate(sim, jnp.array([1]), 1, key=0)
     few = pk.Simulation(Gillespie(BIRTH_AND_DEATH, max_events=3), dt=5.0)
-    with pytest.raises(StepSizeError):
+    with pytest.raises(StepSizeError, match="max_events of reactions"):
         pk.run(few, Populations([0]), 2, key=0, progress=False)
 
 

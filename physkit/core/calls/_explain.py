@@ -226,6 +226,9 @@ def _explain_signature(
         extra = ", ".join(describe(x) for x in args[len(positional) :])
         by_name = [k for k in named if k not in positional]
         hint = f"; {', '.join(by_name[:3])}, … are given by name" if by_name else ""
+        summable = [isinstance(x, eqx.Module) and hasattr(x, "__add__") for x in args]
+        if "force" in positional and sum(summable) > 1:
+            hint = "; forces are summed: a + b"
         return (
             f"{name} takes {len(positional)} arguments by position, got {len(args)}: nothing is called for "
             f"{extra}{hint}. It is called as {form}"
