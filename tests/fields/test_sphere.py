@@ -127,6 +127,8 @@ def test_bad_input():
     flat = Field(jnp.zeros((8, 8)), Grid([1.0, 1.0], (8, 8)))
     with pytest.raises(ShapeError, match="on a Grid"):
         BarotropicVorticity().symbol(flat)
+    with pytest.raises(ParameterError, match="depth of water must be positive; got -3"):
+        SphericalShallowWater.state(BALL, lambda *x: (0.0, 0.0), lambda *x: -3.0)
     with pytest.raises(ParameterError, match="gravity must be positive"):
         SphericalShallowWater(0.0)
     with pytest.raises(ParameterError, match="viscosity must not be negative"):
@@ -185,6 +187,15 @@ def test_balance_holds_a_zonal_wind():
     np.testing.assert_allclose(held.mean()[2], 5.0, rtol=1e-14)
     rate = jnp.abs(law.nonlinear(CLOCK, held).coefficients).max()
     assert 1e11 * rate < jnp.abs(law.nonlinear(CLOCK, wind).coefficients).max()
+
+
+def test_damped_water_rests_over_mountains():
+    ground = noise()
+    law = SphericalShallowWater(2.0, 0.5, viscosity=0.1, topography=ground)
+    lake = water().replace(data=jnp.stack([0 * ground.data, 0 * ground.data, 9.0 - ground.data]))
+    damped = lake.spectrum().multiply(law.symbol(lake)).coefficients
+    rate = damped + law.nonlinear(CLOCK, lake).coefficients
+    assert jnp.abs(rate).max() < 1e-12 * jnp.abs(damped).max()
 
 
 def test_frames_come_back_as_fields_on_the_sphere(tmp_path):

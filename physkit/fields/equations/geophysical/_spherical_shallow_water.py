@@ -7,7 +7,16 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, require_positive, scale_array, static
+from physkit.core import (
+    Clock,
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    param,
+    require_positive,
+    scale_array,
+    static,
+)
 from physkit.geometry import SphericalGrid
 
 from ..._field import Field
@@ -26,8 +35,8 @@ class SphericalShallowWater(AbstractSphericalFlow):
         ∂h/∂t = −∇·(h u)
 
     with vorticity ζ, divergence δ and depth h: a field `[3, longitude, latitude]` on a `SphericalGrid`, which
-    `state` makes of a flow and a depth. Each is damped by −ν[(−∇²)ᵖ − (2/a²)ᵖ]. Mass ∫h dA is conserved to
-    rounding, energy up to damping and truncation.
+    `state` makes of a flow and a depth. ζ, δ and the surface h + b are damped by −ν[(−∇²)ᵖ − (2/a²)ᵖ]: water at
+    rest over mountains stays at rest. Mass ∫h dA is conserved to rounding, energy up to damping and truncation.
 
     **Arguments:**
 
@@ -76,7 +85,11 @@ class SphericalShallowWater(AbstractSphericalFlow):
         head = grid.fft(0.5 * jnp.sum(flow**2, axis=0) + self.gravity * self._height())
         head = head + scale_array(depth, self.gravity)
         rising = curl[0] + scale_array(head, square_wavenumber(grid))
-        return spectrum.with_coefficients(jnp.stack([-divergence[0], rising, -divergence[1]]))
+        filling = -divergence[1]
+        if self.topography is not None:
+            # The symbol damps h alone, which would let it sink along slopes: the rest of h + b.
+            filling = filling + scale_array(grid.fft(self.topography.data), self.damping(field))
+        return spectrum.with_coefficients(jnp.stack([-divergence[0], rising, filling]))
 
     # --- what flows -----------------------------------------------------------------------------
 
@@ -89,9 +102,14 @@ class SphericalShallowWater(AbstractSphericalFlow):
         - `grid`: a `SphericalGrid`.
         - `velocity`: `(longitude, latitude) → (u, v)`, eastward and northward.
         - `depth`: `(longitude, latitude) → h`.
+
+        **Errors:** `ParameterError` for a depth that is not positive.
         """
         flow = Field.from_function(grid, velocity)
         surface = Field.from_function(grid, depth)
+        numbers = concrete_value(surface.data)
+        if numbers is not None and not numbers.min() > 0:
+            raise ParameterError(f"the depth of water must be positive; got {numbers.min():g}")
         curl, divergence = grid.vorticity_and_divergence(flow.data)
         return Field(jnp.stack([grid.ifft(curl), grid.ifft(divergence), surface.data]), grid)
 
