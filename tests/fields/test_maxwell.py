@@ -309,3 +309,22 @@ def test_wrong_input_is_explained():
     energy = Every(1, e=ElectromagneticEnergy())
     with pytest.raises(ObserverError, match="Maxwell"):
         simulate(Simulation(RK4(lambda t, f: {}), dt=0.1, observers=energy), field, 1)
+
+
+def test_a_mask_is_no_shape_and_a_wave_does_not_come_in_through_a_layer():
+    grid = Grid(Box([2.0], False), (40,))
+    inside = Dielectric(4.0, shape=lambda x: jnp.abs(x - 1.0) < 0.2)
+    with pytest.raises(ParameterError, match="not whether a point is inside"):
+        advance(Maxwell(inside), ElectromagneticField.of(grid), 1)
+    wave = PlaneWave([1.0], [0, 0, 1.0], WavePulse(20.0, 0.2, 0.9), margin=6)
+    behind = [
+        Dielectric(4.0, shape=lambda x: 1.0 - x),
+        Dielectric(np.linspace(1, 2, 40)),
+        Drude(3.0),
+    ]
+    for medium in behind:
+        with pytest.raises(ParameterError, match="is that of the wave, ε = 1"):
+            advance(Maxwell(medium, wave), ElectromagneticField.of(grid), 1)
+    for layer in (ConvolutionalPML(6), ConvolutionalPML(8, sides=("x_high",))):
+        with pytest.raises(ParameterError, match="comes in 6 cells before x_"):
+            advance(Maxwell(sources=wave, layer=layer), ElectromagneticField.of(grid), 1)

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from physkit.geometry import Grid
 
-from ..equations.fluid._solids import AbstractSolid, ghosted_coordinates
+from ..equations.fluid._solids import AbstractSolid, ghosted_coordinates, surface_distance
 from ._collisions import along_velocity, equilibrium
 from ._lattice import Lattice
 from ._streaming import Neighborhood
@@ -33,7 +33,7 @@ class SolidLinks:
         self.speed, self.interpolated = speed, interpolated
         x = ghosted_coordinates(grid.coordinates(), grid.spacing)
         ghosted = tuple(n + 2 for n in grid.local_shape)
-        self.distance = jnp.broadcast_to(solid.distance(t, x), ghosted) / grid.spacing[0]
+        self.distance = jnp.broadcast_to(surface_distance(solid, t, x), ghosted) / grid.spacing[0]
         self.inside = self._at((0,) * lattice.dimension) <= 0
 
     def reflect(

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import Clock
+from physkit.core import Clock, ParameterError
 from physkit.geometry import AXES, Grid, Location
 
 from ...states._electromagnetic_field import place_of
+from ..absorbing._convolutional_pml import ConvolutionalPML
 from ._sources import AbstractSource
 
 
@@ -41,6 +42,20 @@ class AbstractIncidentWave(AbstractSource):
     @abc.abstractmethod
     def extent(self, grid: Grid, axis: int) -> tuple[int, int] | None:
         """The first and the last node of the region along an axis; None for all."""
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        """**Errors:** `ParameterError` for a face within an absorbing layer, where the wave is another."""
+        for side in () if layer is None else layer.sides_of(grid):
+            axis = AXES.index(side[0])
+            extent = self.extent(grid, axis)
+            if extent is None:
+                continue
+            free = extent[0] if side.endswith("low") else grid.shape[axis] - extent[1]
+            if layer.cells >= free:
+                raise ParameterError(
+                    f"the wave comes in {free} cells before {side}, within the absorbing layer of "
+                    f"{layer.cells} cells there: a margin of {layer.cells + 2} cells, or a thinner layer"
+                )
 
     def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
         i, other = AXES.index(name[1]), "H" if name[0] == "E" else "E"

@@ -135,6 +135,8 @@ class Maxwell(AbstractTendency):
         field = self.field(state)
         for source in self.sources:
             source.check_grid(field.grid)
+            source.check_layer(field.grid, self.layer)
+            source.check_media(field.grid, self.media, self.vacuum_permittivity)
         if self.wavevector is not None:
             field.grid.require_periodic("Bloch waves")
             if self.wavevector.shape != (field.grid.dimension,):

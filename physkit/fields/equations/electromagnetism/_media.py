@@ -1,15 +1,18 @@
 """Media: dielectrics, conductors, and dispersive ones whose polarization is a motion of its own."""
 
 import abc
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Module,
     ShapeError,
+    concrete_value,
     param,
     require_nonnegative,
     require_positive,
@@ -18,7 +21,9 @@ from physkit.geometry import AXES, Grid, Location, Outflow
 
 from ..._field import Field
 from ...operators import average
-from ._shapes import as_shape, coverage
+from ._shapes import as_shape, coverage, signed_distance
+
+Nodes: TypeAlias = Sequence[int]  # along each axis
 
 
 class Medium(NamedTuple):
@@ -164,6 +169,36 @@ def medium_at(
             inside = 0 if medium.conductivity is None else medium.conductivity
             sigma = f * inside + (1 - f) * (0 if sigma is None else sigma)
     return Medium(epsilon, sigma)
+
+
+def permittivity_on_plane(
+    media: Sequence[AbstractMedium], grid: Grid, axis: int, node: int, low: Nodes, high: Nodes
+) -> np.ndarray | None:
+    """ε on the nodes of a plane, from `low` to `high` along other axes; NaN where it is no one number.
+
+    None where a trace hides it. Surfaces are sharp.
+    """
+    x = []
+    for k, points in enumerate(grid.coordinates(grid.node)):
+        x.append(jnp.take(points, jnp.arange(low[k], high[k] + 1) % points.shape[k], axis=k))
+    x[axis] = (node * grid.spacing[axis]).reshape((1,) * grid.dimension)
+    epsilon = np.ones(())
+    for medium in media:
+        inside, value = np.ones((), bool), np.asarray(np.nan)
+        if isinstance(medium, Dielectric):
+            value = concrete_value(medium.permittivity)
+        if medium.shape is not None:
+            distance = concrete_value(signed_distance(medium.shape, x))
+            inside = None if distance is None else distance < 0
+        if value is None or inside is None or value.dtype == object:
+            return None
+        if value.ndim == grid.dimension:
+            here = value.take([node - 1, node], axis=axis)
+            for k in range(grid.dimension):
+                here = here if k == axis else here.take(range(low[k], high[k]), axis=k)
+            value = here.flat[0] if np.ptp(here) == 0 else np.nan
+        epsilon = np.where(inside, value, epsilon)
+    return epsilon
 
 
 def poles_at(

@@ -20,6 +20,7 @@ from physkit.core import (
 from physkit.geometry import AXES, Grid
 
 from ._incident_wave import AbstractIncidentWave, Face
+from ._media import AbstractMedium, permittivity_on_plane
 from ._waveforms import as_waveform
 
 _NEWTON_STEPS = 8  # for the wavenumber on the grid, from that in the medium
@@ -46,8 +47,8 @@ class PlaneWave(AbstractIncidentWave):
 
     **Good values:** `frequency` that of the waveform.
 
-    **Errors:** `ParameterError` for a direction along an axis that repeats, or a polarization along the
-    direction.
+    **Errors:** `ParameterError` for a direction along an axis that repeats, a polarization along the
+    direction, a margin that an absorbing layer fills, or another medium at the faces.
 
     **Reference:** Taflove & Hagness, Computational Electrodynamics (2005), §5.6–5.9.
     """
@@ -90,6 +91,27 @@ class PlaneWave(AbstractIncidentWave):
                 raise ShapeError(
                     f"a margin of {self.margin} cells on both sides leaves nothing of {grid.shape[k]} along "
                     f"{AXES[k]}"
+                )
+
+    def check_media(
+        self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array
+    ) -> None:
+        numbers = [concrete_value(x) for x in (self.speed, self.impedance, vacuum_permittivity)]
+        if any(x is None or x.dtype == object for x in numbers):
+            return
+        own = 1 / float(np.prod(numbers))
+        ranges = [self.extent(grid, k) or (0, grid.shape[k]) for k in range(grid.dimension)]
+        low, high = zip(*ranges, strict=True)
+        for axis, node, _ in self.faces(grid):
+            found = permittivity_on_plane(media, grid, axis, node, low, high)
+            if found is None:
+                return
+            if not np.allclose(found, own, rtol=1e-3):
+                raise ParameterError(
+                    f"the medium at the faces of a plane wave's region is that of the wave, ε = {own:.4g}; at "
+                    f"node {node} along {AXES[axis]} there is another. End bodies before the faces, or give "
+                    "the wave the speed and impedance 1/n of a medium that is all around; CurrentSheet sends "
+                    "waves into any media"
                 )
 
     def faces(self, grid: Grid) -> list[Face]:

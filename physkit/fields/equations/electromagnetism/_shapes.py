@@ -1,6 +1,6 @@
 """Where bodies are: how much of the cell about a point they cover, and where their surface faces."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from physkit.core import (
 )
 from physkit.geometry import AXES, Grid, Location
 
-from ..fluid._solids import AbstractSolid
+from ..fluid._solids import AbstractSolid, require_distance, surface_distance
 
 # A solid, or a function of the coordinates: the distance from the surface, negative inside.
 Shape: TypeAlias = AbstractSolid | Callable[..., Array]
@@ -62,18 +62,20 @@ def as_shape(shape: Shape | None) -> Module | None:
     return FunctionShape(shape)
 
 
+def signed_distance(shape: Module, x: Sequence[Array]) -> Array:
+    """The distance of the points `x` from the surface of a shape, negative inside."""
+    if isinstance(shape, AbstractSolid):
+        return surface_distance(shape, jnp.zeros_like(x[0], shape=()), tuple(x))
+    return require_distance(shape(*x))
+
+
 def coverage(shape: Module, grid: Grid, location: Location, component: int) -> Coverage:
     """How a body covers the cells about the points of the component along axis `component`."""
     x, h = tuple(grid.coordinates(location)), grid.spacing
     points = grid.local_shape_at(location)
 
     def distance(*x: Array) -> Array:
-        value = (
-            shape.distance(jnp.zeros_like(h[0]), x)
-            if isinstance(shape, AbstractSolid)
-            else shape(*x)
-        )
-        return jnp.broadcast_to(jnp.asarray(value, h.dtype), points)
+        return jnp.broadcast_to(jnp.asarray(signed_distance(shape, x), h.dtype), points)
 
     here = distance(*x)
     slopes = []

@@ -1,6 +1,7 @@
 """Sources: currents at points and on planes."""
 
 import abc
+from collections.abc import Sequence
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -10,6 +11,8 @@ from physkit.geometry import AXES, Grid
 
 from ..._point_spread import hat
 from ...states._electromagnetic_field import COMPONENTS, place_of
+from ..absorbing._convolutional_pml import ConvolutionalPML
+from ._media import AbstractMedium
 from ._waveforms import as_waveform
 
 
@@ -26,6 +29,16 @@ class AbstractSource(Module):
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
         del grid
+
+    def check_media(
+        self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array
+    ) -> None:
+        """**Errors:** where the source does not work within these media."""
+        del grid, media, vacuum_permittivity
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        """**Errors:** where the source does not work within the absorbing layer."""
+        del grid, layer
 
 
 class PointDipole(AbstractSource):

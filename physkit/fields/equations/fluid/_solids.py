@@ -8,7 +8,14 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ShapeError, param, require_positive, safe_sqrt
+from physkit.core import (
+    Module,
+    ParameterError,
+    ShapeError,
+    param,
+    require_positive,
+    safe_sqrt,
+)
 from physkit.geometry import Grid
 
 from ..._field import Field
@@ -70,6 +77,22 @@ class Ball(AbstractSolid):
         return [part - c for part, c in zip(x, center, strict=True)]
 
 
+def surface_distance(solid: AbstractSolid, t: Float[Array, ""], x: Point) -> Array:
+    """`solid.distance(t, x)`. **Errors:** `ParameterError` for a mask in its place."""
+    return require_distance(solid.distance(t, x))
+
+
+def require_distance(distance: ArrayLike) -> Array:
+    """**Errors:** `ParameterError` for a mask, whose `True` would be a distance of 1, outside of the body."""
+    distance = jnp.asarray(distance)
+    if distance.dtype == bool:
+        raise ParameterError(
+            "a shape gives the distance from its surface, negative inside, not whether a point is inside: "
+            "abs(x - 4) - 0.5 in place of abs(x - 4) < 0.5"
+        )
+    return distance
+
+
 def forced_share(distance: Array, grid: Grid) -> Array:
     """How firmly a solid holds the flow: 1 where it is, 0 from a cell off its surface on, linear between."""
     size = grid.cell_volume ** (1 / grid.dimension)
@@ -109,7 +132,7 @@ def _held(u: Field, component: int, solid: AbstractSolid, t: Array) -> Field:
     grid = u.grid
     x = ghosted_coordinates(u.coordinates, grid.spacing)
     shape = tuple(n + 2 for n in u.data.shape)
-    distance = jnp.broadcast_to(solid.distance(t, x), shape)
+    distance = jnp.broadcast_to(surface_distance(solid, t, x), shape)
     own = jnp.broadcast_to(solid.velocity(t, x)[component], shape)
     middle = (slice(1, -1),) * grid.dimension
     here = distance[middle]
