@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 
 from physkit.core import (
     Fault,
@@ -52,6 +53,10 @@ class AbstractObserver(Module):
     def check_start(self, state: State) -> None:
         """Check what only numbers show; called on the host, where a run begins, with the state of step 0."""
         del state
+
+    def check_step(self, dt: Float[Array, ""]) -> None:
+        """Check the interval with steps of length `dt`; called with `check_start`."""
+        del dt
 
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot, observer_state: PyTree) -> tuple[Frame, PyTree]:

@@ -135,3 +135,8 @@ def test_wrong_input_is_explained():
         simulate(
             Simulation(Yee(Maxwell()), dt=0.01, observers=outside), ElectromagneticField.of(grid), 1
         )
+    rare = FluxSpectrum(40, "x", 1.0, [1.0, 8.0])
+    with pytest.raises(ObserverError, match="fewer than two a period of the frequency 8"):
+        simulate(
+            Simulation(Yee(Maxwell()), dt=0.01, observers=rare), ElectromagneticField.of(grid), 40
+        )

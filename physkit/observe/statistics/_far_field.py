@@ -28,7 +28,7 @@ from physkit.geometry import AXES, Grid
 from .._observer import AbstractObserver, check_interval
 from .._snapshot import Snapshot
 from ..quantities._electromagnetic_quantities import require_electromagnetic
-from ._flux_spectrum import add_sample, no_transforms, planes_at
+from ._flux_spectrum import add_sample, no_transforms, planes_at, require_samples
 
 
 class FarFieldState(NamedTuple):
@@ -215,6 +215,9 @@ class FarField(AbstractObserver):
 
     def _field(self, snapshot: Snapshot) -> ElectromagneticField:
         return require_electromagnetic(get_component(snapshot.state, self.component))
+
+    def check_step(self, dt: Float[Array, ""]) -> None:
+        require_samples(dt, self.interval, self.frequencies)
 
     def check_start(self, state: State) -> None:
         grid = require_electromagnetic(get_component(state, self.component)).grid

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -54,7 +55,7 @@ class FluxSpectrum(AbstractObserver):
     **Results:** a dict `name` with `frequencies` `[n]`, `flux` `[n]` (positive upwards along the axis), and the
     transforms by component, `Ez` … `[n, *plane]`, H as the mean of both sides of the plane.
 
-    **Errors:** `ObserverError` for a plane on a wall or outside of the box.
+    **Errors:** `ObserverError` for a plane on a wall or outside of the box, or fewer than two samples a period.
     """
 
     interval: int = static()
@@ -127,6 +128,9 @@ class FluxSpectrum(AbstractObserver):
     def _planes(self, field: ElectromagneticField) -> dict[str, Array]:
         return planes_at(field, field.grid.axis(self.axis), self._node(field))
 
+    def check_step(self, dt: Float[Array, ""]) -> None:
+        require_samples(dt, self.interval, self.frequencies)
+
     def check_start(self, state: State) -> None:
         grid = require_electromagnetic(get_component(state, self.component)).grid
         lengths, position = concrete_value(grid.space.lengths), concrete_value(self.position)
@@ -160,6 +164,19 @@ def planes_at(field: ElectromagneticField, axis: int, node: Array) -> dict[str, 
         out[electric] = plane_of(E, axis, node)
         out[magnetic] = 0.5 * (plane_of(H, axis, node - 1) + plane_of(H, axis, node))
     return out
+
+
+def require_samples(dt: Array, interval: int, frequencies: Float[Array, " n"]) -> None:
+    """**Errors:** `ObserverError` for fewer than two samples a period, of which another frequency is seen."""
+    omega, step = concrete_value(frequencies), concrete_value(dt)
+    if omega is None or step is None or omega.size == 0:
+        return
+    highest, time = float(np.max(np.abs(omega))), interval * float(step)
+    if highest * time >= np.pi:
+        raise ObserverError(
+            f"a sample every {interval} steps, {time:.3g}, is fewer than two a period of the "
+            f"frequency {highest:.4g} (radians / time): a shorter interval, or lower frequencies"
+        )
 
 
 def no_transforms(planes: dict[str, Array], frequencies: Float[Array, " n"]) -> dict[str, Array]:

@@ -132,6 +132,7 @@ def init_and_observe(
     aux = start.carry.aux
     if is_on_host:
         for observer in (*sim.observers, *sim.guards):
+            observer.check_step(sim.dt)
             observer.check_start(start.carry.state)
         aux = _fit_caches(planned, aux)
     carry = start.carry.replace(aux=aux if capacity is None else _with_capacity(aux, capacity))
