@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats
+from physkit.core import (
+    Clock,
+    ParameterError,
+    PhyskitWarning,
+    ShapeError,
+    StepCount,
+    cast_floats,
+)
 from physkit.geometry import Box, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import HarmonicAngles, HarmonicBonds
@@ -174,6 +181,13 @@ def test_coincident_ends_and_empty_lists_are_finite():
 def test_bad_input(build, error, words):
     with pytest.raises(error, match=words):
         build()
+
+
+def test_a_bond_that_is_given_from_both_ends_is_noticed():
+    with pytest.warns(
+        PhyskitWarning, match=r"1 of 2 bonds are given more than once, such as \[0, 1\]"
+    ):
+        HarmonicBonds([[1, 0], [2, 1], [0, 1]])
 
 
 def test_traced_pairs_are_refused():

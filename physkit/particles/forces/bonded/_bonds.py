@@ -1,5 +1,6 @@
 """Bonds: energies of the distance of given pairs of particles."""
 
+import warnings
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     ParameterError,
+    PhyskitWarning,
     concrete_value,
     param,
     require_nonnegative,
@@ -23,7 +25,7 @@ from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors
 from ._local_tuples import LocalTuples
 from ._start_checks import check_lengths
-from ._tuples import Tuples
+from ._tuples import Tuples, as_places
 
 
 class AbstractBonds(AbstractBonded):
@@ -34,6 +36,19 @@ class AbstractBonds(AbstractBonded):
     @property
     def differences(self) -> Differences:
         return ((0, 1),)
+
+    def _set(self, places: Numbers, parameters: dict[str, Numbers], component: str | None) -> None:
+        super()._set(places, parameters, component)
+        pairs = np.sort(as_places(places, 2, self.tuple_name), axis=1)  # numbers, in a trace, too
+        _, first, counts = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+        if np.any(counts > 1):
+            # Lists of neighbors name every pair from both of its ends.
+            warnings.warn(
+                f"{np.sum(counts > 1)} of {len(counts)} bonds are given more than once, such as "
+                f"{pairs[first[np.argmax(counts > 1)]].tolist()}: each counts, as if the bond were stronger",
+                PhyskitWarning,
+                stacklevel=3,
+            )
 
 
 class AbstractBondsWithLength(AbstractBonds):
