@@ -182,8 +182,9 @@ class _WhereReader:
             raise  # of `find`, which lists its own candidates
         except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
             # What Python raises where a marker is computed with, or a path leads nowhere.
+            what = f"no {error}" if isinstance(error, KeyError) else error
             raise SelectionError(
-                f"where fails on this model: {error}. It may point at leaves and index them, "
+                f"where fails on this model: {what}. It may point at leaves and index them, "
                 f"and not compute with them. {self.available()}"
             ) from error
 
