@@ -2,7 +2,9 @@
 
 from typing import Protocol, runtime_checkable
 
-from physkit.core import ShapeError
+import numpy as np
+
+from physkit.core import ShapeError, concrete_value
 from physkit.geometry import Grid, Location
 
 
@@ -23,8 +25,21 @@ def require_same_location(*fields: Located) -> None:
                 f"one field sits at {first.location!r}, the other at {other.location!r}: bring them "
                 "together with average(field, axis)"
             )
-        if other.grid.shape != first.grid.shape or other.grid.periodic != first.grid.periodic:
-            raise ShapeError(
-                f"one field is on a grid of {first.grid.shape} cells, the other of "
-                f"{other.grid.shape}"
-            )
+        require_same_grid(first.grid, other.grid)
+
+
+def require_same_grid(first: Grid, other: Grid) -> None:
+    """**Errors:** `ShapeError` unless both have the same cells; lengths where they can be seen."""
+    if other.shape != first.shape or other.periodic != first.periodic:
+        raise ShapeError(
+            f"one field is on a grid of {first.shape} cells, the other of {other.shape}"
+        )
+    if other.space.lengths is first.space.lengths:
+        return
+    lengths = [concrete_value(grid.space.lengths) for grid in (first, other)]
+    if any(x is None or x.dtype == object for x in lengths):
+        return
+    if not np.allclose(*lengths, rtol=1e-5, atol=0.0):
+        raise ShapeError(
+            f"one field is in a box of lengths {lengths[0].tolist()}, the other of {lengths[1].tolist()}"
+        )

@@ -179,6 +179,8 @@ def test_bad_input_is_an_error(grid, channel):
         _ = face + cell
     with pytest.raises(ShapeError, match="the other of"):
         _ = cell + Field(1.0, Grid([1.0, 1.0], (4, 4)))
+    with pytest.raises(ShapeError, match="in a box of lengths"):
+        _ = cell + Field(1.0, Grid([1.0, 1.0], (16, 12)))
     with pytest.raises(ShapeError, match=r"data of shape \(3, 3\) on a grid that has \(16, 12\)"):
         Field(jnp.zeros((3, 3)), grid)
     with pytest.raises(ShapeError, match="a vector on this grid is"):

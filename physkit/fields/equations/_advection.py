@@ -38,7 +38,9 @@ class Advection(AbstractEquation):
 
     **Good values:** RK4 with `Central(2)` needs |v| dt < 2.8 h, with `Spectral()` |v| dt < 0.9 h.
 
-    **Notes:** central differences ring behind jumps; for those take a finite-volume equation.
+    **Notes:** central differences ring behind jumps; for those take a finite-volume equation. Between walls the
+    field is given where the flow comes in, `Dirichlet(value)`, and left alone where it goes out, `Outflow()`: a
+    value that is given there, too, makes waves of two cells that grow, unless diffusion damps them.
     """
 
     velocity: Float[Array, "..."] = param()

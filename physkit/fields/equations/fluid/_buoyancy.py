@@ -14,6 +14,7 @@ from physkit.core import (
 )
 from physkit.geometry import AXES
 
+from ..._collocation import require_same_grid
 from ..._equation import require_field
 from ..._field_increment import FieldIncrement
 from ...operators import average
@@ -49,6 +50,7 @@ class Buoyancy(AbstractTendency):
         del clock
         flow = require_flow(state, self.component, "Buoyancy")
         scalar = require_field(get_component(state, self.scalar), "Buoyancy")
+        require_same_grid(flow.grid, scalar.grid)
         if self.acceleration.shape != (flow.grid.dimension,):
             raise ShapeError(
                 f"an acceleration on this grid has {flow.grid.dimension} components; got shape "

@@ -17,6 +17,7 @@ from physkit.core import (
     static,
 )
 
+from ..._collocation import require_same_grid
 from ..._equation import require_field
 from ..._field import Field
 from ..._field_increment import FieldIncrement
@@ -101,8 +102,9 @@ class ScalarTransport(AbstractTendency):
         )
 
     def _advection(self, state: State) -> Array:
-        flow = require_flow(state, self.flow, "ScalarTransport")
-        return transport_rate(self._scalar(state), flow.velocity, self.reconstruction)
+        flow, scalar = require_flow(state, self.flow, "ScalarTransport"), self._scalar(state)
+        require_same_grid(flow.grid, scalar.grid)
+        return transport_rate(scalar, flow.velocity, self.reconstruction)
 
     def _diffusion(self, state: State) -> Array:
         return self.diffusivity * laplacian(self._scalar(state), Central(2)).data
