@@ -116,6 +116,7 @@ pk.VelocityVerlet(force, dt=0.01) | Simulation(integrator, dt=…)
 pk.VelocityVerlet(lambda t, x: -x) | ExternalForce
 pk.VelocityVerlet([trap, trap]) | forces add
 pk.RK4(lambda y, t: -y) | the time first
+pk.DirectGravity(1.0, softening=-0.1) | softening must not be negative
 pk.VelocityVerlet(trap, force) | forces are summed: a + b
 pk.VelocityVerlet(heat) | RK4(Diffusion(…))
 pk.BAOAB(force, kT=1.0, friction=1.0) | did you mean temperature=

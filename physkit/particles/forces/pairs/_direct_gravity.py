@@ -18,6 +18,7 @@ from physkit.core import (
     State,
     matmul,
     param,
+    require_nonnegative,
     static,
 )
 
@@ -72,6 +73,9 @@ class DirectGravity(AbstractForce):
     constant: Float[Array, ""] = param(1.0)
     softening: Float[Array, ""] = param(0.0)
     component: str | None = static(default=None)
+
+    def __check_init__(self):
+        require_nonnegative(self, "softening")
 
     @property
     def needs_halo(self) -> bool:
