@@ -47,7 +47,7 @@ panels = pk.plot.corner(samples.table.reshape(-1, 8)[:, order], labels=labels, s
 figure = panels[0, 0].figure
 # The upper right of a corner plot is free: the bands go there.
 with pk.plot.style():
-    bands = [figure.add_axes((0.56, bottom, 0.42, 0.17)) for bottom in (0.79, 0.565)]
+    bands = [figure.add_axes((0.615, bottom, 0.365, 0.17)) for bottom in (0.79, 0.565)]
 for k, (ax, species) in enumerate(zip(bands, ("hares", "lynx"), strict=True)):
     pk.plot.fan(
         found.times["pelts"],

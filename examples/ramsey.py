@@ -13,7 +13,8 @@ from physkit import quantum as q
 
 pk.use_compilation_cache()
 
-SHOTS, STEPS = 200, 60
+SHOTS, WAITS = 200, 60
+SPACING = 0.2  # of the waits, in µs
 TRUE = {"detuning": 2 * np.pi * 0.35, "T2": 6.0}
 half = q.Circuit(q.RX(np.pi / 2, 0))
 
@@ -25,8 +26,8 @@ class Ramsey(pk.Module):
     dephasing: jnp.ndarray = pk.param()  # 1 / T2
 
 
-def excited(model):
-    """P(1) after the second pulse, by the wait between the two."""
+def excited(model, between=1):
+    """P(1) after the second pulse, by the wait between the two; `between`: steps from wait to wait."""
     system = q.Lindblad(
         q.PauliSum({"Z": 0.5 * model.detuning}),
         q.Jump(q.PauliSum({"Z": 1.0}), 0.5 * model.dephasing),
@@ -36,9 +37,13 @@ def excited(model):
         return half(now.state).probabilities()[1]
 
     simulation = pk.Simulation(
-        pk.integrators.Magnus(system), dt=0.2, observers=pk.Every(1, p=measured), guards=()
+        pk.integrators.Magnus(system),
+        dt=SPACING / between,
+        observers=pk.Every(1, p=measured),
+        guards=(),
     )
-    return pk.simulate(simulation, half(q.DensityMatrix.basis((2,))), STEPS).frames["p"]
+    steps = between * WAITS
+    return pk.simulate(simulation, half(q.DensityMatrix.basis((2,))), steps).frames["p"]
 
 
 truth = Ramsey(TRUE["detuning"], 1 / TRUE["T2"])
@@ -56,13 +61,13 @@ print(fit)
 print(f"detuning {float(fit.model.detuning):.4f} (true {TRUE['detuning']:.4f})")
 print(f"T2 {1 / float(fit.model.dephasing):.3f} (true {TRUE['T2']:.3f})")
 
-t = 0.2 * np.arange(STEPS + 1)
+t, fine = SPACING * np.arange(WAITS + 1), SPACING / 5 * np.arange(5 * WAITS + 1)
 with pk.plot.style():
     fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
     ax.errorbar(
         t, counts, sigma, fmt="o", color="#0072B2", ms=3, lw=1, label="200 repetitions each"
     )
-    ax.plot(t, excited(fit.model), color="#D55E00", lw=2, label="fitted")
+    ax.plot(fine, excited(fit.model, 5), color="#D55E00", lw=2, label="fitted")
     ax.set(xlabel="wait between the pulses / µs", ylabel="excited", xlim=(0, 12), ylim=(0, 1))
     ax.legend()
     fig.savefig("ramsey.png", dpi=130)

@@ -39,7 +39,7 @@ evolution = pk.fitting.DifferentialEvolution(
 searches = {
     "Rosenbrock": (
         rosenbrock,
-        jnp.zeros(DIMENSIONS),
+        jnp.asarray(np.zeros(DIMENSIONS)),
         {
             "CMA-ES": pk.fitting.CMAES(sigma=0.3, restarts=2, target=1e-8, **most),
             "differential evolution": evolution,
@@ -47,7 +47,7 @@ searches = {
     ),
     "Rastrigin": (
         rastrigin,
-        jnp.linspace(-4.0, 3.0, DIMENSIONS),
+        jnp.asarray(np.linspace(-4.0, 3.0, DIMENSIONS)),
         {
             "CMA-ES, one run": pk.fitting.CMAES(sigma=2.0, target=1e-8, **most),
             "CMA-ES, restarts": pk.fitting.CMAES(sigma=2.0, restarts=7, target=1e-8, **most),

@@ -5,7 +5,7 @@ Vehtari, Gelman, Simpson, Carpenter & Bürkner, Bayesian Analysis 16, 667 (2021)
 
 import numpy as np
 
-from physkit.core import ShapeError, explain_call
+from physkit.core import ShapeError, explain_call, lagged_products
 
 _MIN_DRAWS = 4  # of a chain; fewer have no halves with a variance
 _TAILS = (0.05, 0.95)  # quantiles that the tail's sample size is of
@@ -143,8 +143,4 @@ def _sample_size(x: np.ndarray) -> float:
 
 def _autocovariance(x: np.ndarray) -> np.ndarray:
     """Of chains about their own means, averaged over them: `[lags]`."""
-    draws = x.shape[1]
-    centered = x - np.mean(x, axis=1, keepdims=True)
-    size = 2 ** int(np.ceil(np.log2(2 * draws)))
-    power = np.abs(np.fft.rfft(centered, size, axis=1)) ** 2
-    return np.mean(np.fft.irfft(power, size, axis=1)[:, :draws], axis=0) / draws
+    return np.mean(lagged_products(x), axis=0) / x.shape[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree, as_device_array
 from physkit.ensemble import Ensemble, SweepAxis
-from physkit.fit import write_samples
+from physkit.fit import read_samples, write_samples
 from physkit.simulate import Simulation
 from physkit.storage import to_path
 
@@ -30,11 +30,12 @@ class PosteriorSamples:
     - `log_density`, `energy`, `acceptance`, `num_steps`, `is_divergent`: `[chains draws]`, of the transitions.
     - `step_size`: `[chains]`, after the warm-up.
     - `ensemble`: the sweep's members, the warm-up among their frames: `ensemble["z"]`.
-    - `posterior`: what was sampled. `num_chains`: how many were asked for.
+    - `posterior`: what was sampled; it and `ensemble` are None of samples that were loaded.
+    - `num_chains`: how many were asked for. `is_proper`: whether every number has a prior or bounds.
     """
 
-    posterior: Posterior
-    ensemble: Ensemble
+    posterior: Posterior | None
+    ensemble: Ensemble | None
     values: dict[str, np.ndarray]
     labels: tuple[str, ...]
     table: np.ndarray
@@ -46,6 +47,7 @@ class PosteriorSamples:
     step_size: np.ndarray
     num_chains: int
     max_steps: int
+    is_proper: bool
 
     @cached_property
     def r_hat(self) -> np.ndarray:
@@ -83,10 +85,13 @@ class PosteriorSamples:
         return np.std(self.table, axis=(0, 1))
 
     def model(self, chain: int, draw: int) -> PyTree:
-        """The model with the numbers of one draw."""
+        """The model with the numbers of one draw.
+
+        **Errors:** `ParameterError` of samples that were loaded, without the model.
+        """
         values = {name: x[chain, draw] for name, x in self.values.items()}
-        model = self.posterior.model
-        return self.posterior.problem.selection.put(model, values)
+        posterior = self._require_posterior()
+        return posterior.problem.selection.put(posterior.model, values)
 
     def some_values(self, count: int) -> dict[str, np.ndarray]:
         """Values of `count` draws of all chains, evenly spaced: `[count *shape]` by name, for predictions.
@@ -103,16 +108,17 @@ class PosteriorSamples:
         """A sweep axis of `count` draws: `sweep(model, steps, over=samples.axis(100))` is the posterior
         predictive, whose bands `plot.fan` draws. The model is (simulation, state), as the posterior's is.
 
-        **Errors:** `ParameterError` for more than there are, or a posterior of another kind of model: for that
-        make the axis from `some_values`.
+        **Errors:** `ParameterError` for more than there are, a posterior of another kind of model, or samples
+        that were loaded: for those make the axis from `some_values`.
         """
-        model = self.posterior.model
+        posterior = self._require_posterior()
+        model = posterior.model
         if not (isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Simulation)):
             raise ParameterError(
                 "the posterior's model is not (simulation, state), which a sweep takes: point at the numbers "
                 "of yours, SweepAxis(where, samples.some_values(count))"
             )
-        values, selection = self.some_values(count), self.posterior.problem.selection
+        values, selection = self.some_values(count), posterior.problem.selection
         return SweepAxis(selection, values if len(values) > 1 else next(iter(values.values())))
 
     @cached_property
@@ -160,7 +166,7 @@ class PosteriorSamples:
                 f"few effective samples, less than 100 a chain: {', '.join(few[:4])}"
                 f"{' …' if len(few) > 4 else ''}. More draws"
             )
-        if not self.posterior.is_proper:
+        if not self.is_proper:
             remarks.append(
                 "a parameter has neither prior nor bounds: the data must determine it alone"
             )
@@ -176,19 +182,32 @@ class PosteriorSamples:
         return self
 
     def save(self, folder: str | Path) -> None:
-        """Write the draws to `posterior.nc` in a folder: `physkit report` shows them, beside a fit or a sweep.
+        """Write all but the model to `posterior.nc` in a folder, of which `physkit report` makes a chapter.
 
         **Errors:** `FileError`.
         """
         of_numbers = {
             name: getattr(self, name) for name in ("r_hat", "bulk_sample_size", "tail_sample_size")
         }
-        said = {
-            "labels": list(self.labels),
-            "divergent": self.num_divergent,
-            "remarks": list(self.remarks),
-        }
-        write_samples(to_path(folder), self.table, of_numbers, said)
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        write_samples(to_path(folder), fields, of_numbers, list(self.remarks))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "PosteriorSamples":
+        """The samples in a folder, without their posterior: `some_values` are to be put into a model.
+
+        **Errors:** `FileError` where there are none, `MismatchError` for a file of another kind,
+        `DamagedFileError`.
+        """
+        return cls(posterior=None, ensemble=None, **read_samples(to_path(folder)))
+
+    def _require_posterior(self) -> Posterior:
+        """**Errors:** `ParameterError` where there is none."""
+        if self.posterior is None:
+            raise ParameterError(
+                "samples that were loaded know no model: put some_values(count) into yours"
+            )
+        return self.posterior
 
     def __repr__(self) -> str:
         chains, draws = self.table.shape[:2]
@@ -231,6 +250,7 @@ def collect_samples(
         posterior, ensemble, values, value_labels(values), table.astype(float),
         kept["log_density"], kept["energy"], kept["acceptance"], kept["num_steps"],
         kept["is_divergent"].astype(bool), kept["step_size"][:, -1], num_chains, max_steps,
+        posterior.is_proper,
     )  # fmt: skip
 
 

@@ -53,12 +53,6 @@ def water_on_a_sphere() -> tuple[Any, Any]:
     return with_noise((Simulation(ETDRK4(law), dt=0.05, observers=frames), start))
 
 
-def with_velocities(made: tuple[Any, Any]) -> tuple[Any, Any]:
-    """A system whose particles have velocities, of a dynamics that leaves them as they are."""
-    sim, state = made
-    return sim, state.replace(velocity=state.velocity + 1)
-
-
 def below_ground(made: tuple[Any, Any]) -> tuple[Any, Any]:
     """A blow inside of the solid, in motion: at the surface its place has a slope on one side only."""
     sim, state = made
@@ -69,7 +63,7 @@ def below_ground(made: tuple[Any, Any]) -> tuple[Any, Any]:
 SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(4),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
-    "double_well": lambda: with_velocities(systems.double_well(particles=4)),
+    "double_well": lambda: systems.double_well(particles=4),
     "go_model": systems.go_model,
     "kremer_grest_melt": lambda: systems.kremer_grest_melt(5, cells=(5, 5, 4)),
     "water_box": lambda: systems.water_box(3, cutoff=0.4),

@@ -1,5 +1,6 @@
 """Chains draw from the posterior, tell what to distrust, and go on with the same bits."""
 
+import dataclasses
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import physkit as pk
+from physkit.fit import GradientAudit
+from physkit.fit.audit._verdicts import AuditRow
 from physkit.inference import (
     HMC,
     NUTS,
@@ -65,6 +68,42 @@ def test_draws_are_those_of_the_posterior(straight):
     np.testing.assert_array_equal(some[-1], straight.model(3, 399)["slope"])
     with pytest.raises(pk.errors.ParameterError, match="1600 draws"):
         straight.some_values(1601)
+
+
+def test_samples_are_read_as_they_were_saved(straight, tmp_path):
+    straight.save(tmp_path)
+    found = pk.inference.PosteriorSamples.load(tmp_path)
+    assert repr(found) == repr(straight)
+    assert found.posterior is None
+    for field in dataclasses.fields(straight):
+        if field.name not in ("posterior", "ensemble"):
+            np.testing.assert_equal(getattr(found, field.name), getattr(straight, field.name))
+    assert found.values["slope"].dtype == straight.values["slope"].dtype
+    np.testing.assert_array_equal(found.some_values(7)["slope"], straight.some_values(7)["slope"])
+    with pytest.raises(pk.errors.ParameterError, match="know no model"):
+        found.model(0, 0)
+    # Another kind of file, files with one entry changed, and one that was cut off.
+    path = tmp_path / "posterior.nc"
+    whole = path.read_bytes()
+    GradientAudit((AuditRow("<x>", (2,), "right"),), 4, "float64").save(tmp_path)
+    path.write_bytes((tmp_path / "audit.nc").read_bytes())
+    with pytest.raises(pk.errors.MismatchError, match="posterior samples"):
+        pk.inference.PosteriorSamples.load(tmp_path)
+    for old, new in (
+        (b'"labels"', b'"LABELS"'),
+        (b'{"shape": [3], "dtype"', b'{"shape": [4], "dtype"'),
+        (b'"dtype": "float64"}}, "num_chains"', b'"dtype": "object8"}}, "num_chains"'),
+    ):
+        assert whole.count(old) == 1
+        path.write_bytes(whole.replace(old, new))
+        with pytest.raises(pk.errors.DamagedFileError):
+            pk.inference.PosteriorSamples.load(tmp_path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(pk.errors.DamagedFileError):
+        pk.inference.PosteriorSamples.load(tmp_path)
+    path.unlink()
+    with pytest.raises(pk.errors.FileError):
+        pk.inference.PosteriorSamples.load(tmp_path)
 
 
 def test_a_folder_goes_on_with_the_same_bits(straight, tmp_path):

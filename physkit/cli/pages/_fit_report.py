@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from physkit.ensemble import SEARCH_FILE, read_generations
-from physkit.fit import AUDIT_FILE, FIT_FILE, SAMPLES_FILE, Fit, GradientAudit, read_samples
+from physkit.fit import AUDIT_FILE, FIT_FILE, SAMPLES_FILE, Fit, GradientAudit
 from physkit.html import Markup, escape, expandable, facts, paragraph, table
+from physkit.inference import PosteriorSamples
 from physkit.plot import PALETTE, corner, fit_correlations, fit_history
-from physkit.storage import Table, read_table
+from physkit.storage import read_table
 
 from ..common._report import format_duration
 from ..common._types import Axes
@@ -45,7 +46,7 @@ def result_chapters(folder: Path) -> tuple[str, bool]:
         body += _search_chapter(read_generations(folder))
         is_good = False
     if (folder / SAMPLES_FILE).is_file():
-        body += _posterior_chapter(read_samples(folder))
+        body += _posterior_chapter(PosteriorSamples.load(folder))
     if (folder / AUDIT_FILE).is_file():
         audit = GradientAudit.load(folder)
         body += chapter("Are the derivatives right?", audit._repr_html_())
@@ -231,11 +232,10 @@ def _by_name(tree: Any) -> dict[str, np.ndarray]:
     return {name: np.ravel(np.asarray(x, float)) for name, x in parts.items()}
 
 
-def _posterior_chapter(saved: Table) -> str:
-    draws = saved["draws"]
-    labels = tuple(map(str, saved.metadata.get("labels", ())))
+def _posterior_chapter(saved: PosteriorSamples) -> str:
+    draws, labels = saved.table, saved.labels
     flat = draws.reshape(-1, draws.shape[-1])
-    columns = [saved[name] for name in ("bulk_sample_size", "tail_sample_size", "r_hat")]
+    columns = [saved.bulk_sample_size, saved.tail_sample_size, saved.r_hat]
     quantiles = np.quantile(flat, (0.05, 0.5, 0.95), axis=0)
     rows = [
         (label, *(f"{x:.4g}" for x in (flat[:, k].mean(), flat[:, k].std(), *quantiles[:, k])),
@@ -244,10 +244,9 @@ def _posterior_chapter(saved: Table) -> str:
     ]  # fmt: skip
     header = ("parameter", "mean", "± std", "5 %", "median", "95 %", "bulk", "tail", "R̂")
     count = f"{draws.shape[0]} chains of {draws.shape[1]} draws"
-    body = paragraph(f"{count}, {saved.metadata.get('divergent', '?')} transitions diverged")
+    body = paragraph(f"{count}, {saved.num_divergent} transitions diverged")
     body += table(header, rows)
-    remarks = saved.metadata.get("remarks", ())
-    body += "".join(paragraph(f"! {remark}") for remark in map(str, remarks))
+    body += "".join(paragraph(f"! {remark}") for remark in saved.remarks)
     if 2 <= len(labels) <= _MAX_CORNER:
         figure = _corner_figure(flat, labels)
         body += lay_out([draw_figure(figure, "draws, with 50 and 90 % of them in contours")])

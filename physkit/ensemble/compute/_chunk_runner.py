@@ -2,8 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -38,7 +38,7 @@ from physkit.simulate import (
 from ..design._retry import scale_intervals
 from ..design._sweep import Sweep
 from ..store._chunk_checkpoint import ChunkCheckpoint, PartialChunk
-from ..store._chunk_result import ChunkResult, blank_failed
+from ..store._chunk_result import ChunkResult
 from ._batch_programs import (
     advance_program,
     compile_advance,
@@ -48,15 +48,10 @@ from ._batch_programs import (
 )
 from ._common_capacity import find_resizables, resize_caches, stack_carries
 from ._member_batch import HEALTH_INTERVAL, MemberBatch, MemberGroup, new_batch
+from ._member_runner import AbstractMemberRunner, ChunkStopped, ReportProgress, finish_result
 from ._output_shapes import flatten_frames
 
 FINISH_WITHIN_SECONDS = 5.0  # a chunk that needs no longer is finished even after a stop request
-
-ReportProgress: TypeAlias = Callable[[float], None]  # is told the finished fraction of a chunk
-
-
-class ChunkStopped(Exception):  # noqa: N818  no error: a stop was requested
-    """The chunk was left unfinished."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +64,7 @@ class BatchAttempt(ChunkAttempt[MemberBatch]):
     overflowing: np.ndarray
 
 
-class ChunkRunner:
+class ChunkRunner(AbstractMemberRunner):
     """Computes chunks of one group of a sweep, all through the same compiled programs.
 
     - `size`: members at a time on each of the `devices`; `batch_size`: on all of them.
@@ -358,15 +353,6 @@ class ChunkRunner:
 def max_buffered_blocks(frame_bytes: float | int, blocks: int) -> int:
     """How many of so many blocks, each with frames of `frame_bytes`, may wait on a device."""
     return min(blocks, max_blocks_per_chunk(frame_bytes))
-
-
-def finish_result(result: ChunkResult, steps: int, step_divisor: int, began: float) -> ChunkResult:
-    """The result of members of `steps` steps, in the sweep's own steps, without numbers of failed members."""
-    blank_failed(result, steps)
-    # In steps of the sweep, rounded up; -1 for members that did not fail.
-    result.step = np.where(result.ok, -1, -(-result.step // step_divisor))
-    result.seconds = time.monotonic() - began
-    return result
 
 
 def _with_aux(batch: MemberBatch, aux: PyTree) -> MemberBatch:

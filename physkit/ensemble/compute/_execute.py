@@ -23,7 +23,8 @@ from ..store._memory_store import MemoryStore
 from ..store._stored_chunk import StoredChunk
 from ..store._sweep_folder import SweepFolder
 from ._batch_memory import choose_chunk_size
-from ._chunk_runner import ChunkRunner, ChunkStopped
+from ._chunk_runner import ChunkRunner
+from ._member_runner import AbstractMemberRunner, ChunkStopped
 from ._output_shapes import frame_times, output_shapes, require_recorded
 from ._sharded_members import ShardedMemberRunner
 from ._sweep_progress import SweepProgress
@@ -192,7 +193,7 @@ class _ChunkComputer:
         self.chunks = sweep.chunks(chunk_size)
         # Rounded up: chunks that devices do not share evenly are padded.
         self.size_per_device = -(-min(chunk_size, sweep.group_size) // len(devices))
-        self._runners: dict[tuple[int, int], ChunkRunner | ShardedMemberRunner] = {}
+        self._runners: dict[tuple[int, int], AbstractMemberRunner] = {}
         self._reduced: dict[int, dict[str, Partial]] = {}  # by chunk, also of other workers
 
     def compute(self, number: int, stop: StopRequest, bar: Progress) -> StoredChunk:
@@ -207,10 +208,7 @@ class _ChunkComputer:
 
         keys = self.sweep.keys(group, members)
         runner, checkpoint = self._runner(group, 0), self.store.checkpoint(number, members)
-        if isinstance(runner, ChunkRunner):
-            result = runner(members, keys, stop, report, checkpoint)
-        else:
-            result = runner(members, keys, stop, report)
+        result = runner(members, keys, stop, report, checkpoint)
         self._retry_failed(group, members, keys, result, stop, bar)
         reduced = self._reduce(result)
         # Statistics see all frames, also those that are not kept.
@@ -240,7 +238,7 @@ class _ChunkComputer:
                 self._reduced[number] = self.store.load(number).reduced
         return rule.is_met(merge_partials(self.sweep.reduce, self._reduced))
 
-    def _runner(self, group: int, attempt: int) -> ChunkRunner | ShardedMemberRunner:
+    def _runner(self, group: int, attempt: int) -> AbstractMemberRunner:
         retry = self.sweep.retry
         # One runner for each group and time step, kept for all chunks: its programs are compiled once.
         divisor = 1 if retry is None else retry.step_divisor**attempt

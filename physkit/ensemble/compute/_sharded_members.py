@@ -15,9 +15,10 @@ from physkit.simulate import ChunkDriver, ChunkScheduler, DistributedDomain, Sto
 
 from ..design._retry import scale_intervals
 from ..design._sweep import Sweep
+from ..store._chunk_checkpoint import ChunkCheckpoint
 from ..store._chunk_result import ChunkResult
-from ._chunk_runner import ChunkStopped, ReportProgress, finish_result
 from ._member_batch import MemberGroup
+from ._member_runner import AbstractMemberRunner, ChunkStopped, ReportProgress, finish_result
 from ._output_shapes import flatten_frames
 
 
@@ -31,7 +32,7 @@ class _MemberResult(NamedTuple):
     growths: list[str]
 
 
-class ShardedMemberRunner:
+class ShardedMemberRunner(AbstractMemberRunner):
     """Computes members of one group of a sweep, as `run(…, devices=…)` would compute each.
 
     One compiled program serves all: members differ in numbers alone.
@@ -65,11 +66,14 @@ class ShardedMemberRunner:
         keys: Key | None,
         stop: StopRequest | None = None,
         report: ReportProgress | None = None,
+        checkpoint: ChunkCheckpoint | None = None,
     ) -> ChunkResult:
-        """Compute members, in their order.
+        """Compute members, in their order. Each is a chunk unless the user says otherwise, and none is saved
+        on its way: `checkpoint` has no use.
 
         **Errors:** `ChunkStopped` when a stop was requested.
         """
+        del checkpoint
         began = time.monotonic()
         results: list[_MemberResult] = []
         for k, member in enumerate(members):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from physkit.core import Key, ParameterError, PyTree, static
 
 from ._evolution import AbstractEvolution, ranks, require_population, require_positive_sigma
-from ._evosax import open_evosax
+from ._evosax import open_evosax, with_own_types
 
 
 class CMAES(AbstractEvolution):
@@ -64,7 +64,7 @@ class CMAES(AbstractEvolution):
         strategy, parameters = _strategy(members, z.size, str(z.dtype))
         with open_evosax():
             first = parameters.replace(std_init=jnp.asarray(self.sigma, z.dtype))
-            return strategy.init(key, z, first)
+            return with_own_types(strategy.init(key, z, first))
 
     def ask(self, key: Key, state: PyTree, members: int) -> tuple[Float[Array, "m p"], PyTree]:
         strategy, parameters = _strategy(members, state.mean.size, str(state.mean.dtype))
@@ -89,4 +89,5 @@ class CMAES(AbstractEvolution):
 def _strategy(members: int, dims: int, dtype: str) -> tuple[Any, Any]:
     with open_evosax() as algorithms, jax.ensure_compile_time_eval():
         strategy = algorithms.CMA_ES(population_size=members, solution=jnp.zeros(dims, dtype))
-        return strategy, strategy.default_params
+        # One program, where evosax would compile each operation of it.
+        return strategy, jax.jit(lambda: strategy.default_params)()

@@ -1,17 +1,16 @@
 """Differential evolution: members that move along the differences of others."""
 
-from functools import cache
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from physkit.core import Key, ParameterError, PyTree, static
+from physkit.core import Key, ParameterError, static
 
 from ._evolution import AbstractEvolution, require_population, require_positive_sigma
-from ._evosax import open_evosax
 
 
 class DifferentialEvolution(AbstractEvolution):
@@ -32,8 +31,7 @@ class DifferentialEvolution(AbstractEvolution):
     **Good values:** the range that is to be searched within two `sigma`: a minimum outside of the first
     population is hardly found.
 
-    **Notes:** the algorithm is that of evosax (extra `physkit[evolve]`), whose memory grows as the square of
-    the population.
+    **Notes:** a, b and c are distinct, and none of them is i.
 
     **Reference:** Storn & Price, J. Global Optim. 11, 341 (1997).
     """
@@ -59,58 +57,75 @@ class DifferentialEvolution(AbstractEvolution):
         # z_i, z_a, z_b and z_c are four members.
         return require_population(self.population, max(20, 10 * dims), 4, "DifferentialEvolution")
 
-    def begin(self, key: Key, z: Float[Array, " p"], members: int) -> PyTree:
-        return _Unborn(z)
+    def begin(self, key: Key, z: Float[Array, " p"], members: int) -> "_Members":
+        noise = np.asarray(jax.random.normal(key, (members, z.size), z.dtype))
+        first = np.asarray(z) + np.asarray(self.sigma, z.dtype) * noise
+        # Whatever their losses are: the first population replaces itself.
+        return _Members(first, np.full(members, np.inf, z.dtype), is_first=True)
 
-    def ask(self, key: Key, state: PyTree, members: int) -> tuple[Float[Array, "m p"], PyTree]:
-        if isinstance(state, _Unborn):
-            z = state.center
-            noise = jax.random.normal(key, (members, z.size), z.dtype)
-            return z[None] + jnp.asarray(self.sigma, z.dtype) * noise, state
-        strategy, parameters = self._strategy(state.population)
-        with open_evosax():
-            return strategy.ask(key, state, parameters)
+    def ask(
+        self, key: Key, state: "_Members", members: int
+    ) -> tuple[Float[Array, "m p"] | np.ndarray, "_Members"]:
+        if state.is_first:
+            return state.population, state
+        numbers = np.asarray([*self.weight, self.crossover], state.population.dtype)
+        best = np.argmin(state.losses)
+        proposed = _propose(key, state.population, best, numbers, greedy=self.greedy)
+        return proposed, state
 
     def tell(
-        self, key: Key, population: Float[Array, "m p"], losses: np.ndarray, state: PyTree
-    ) -> PyTree:
-        strategy, parameters = self._strategy(population)
-        known = jnp.asarray(np.where(np.isnan(losses), np.inf, losses))
-        with open_evosax():
-            if isinstance(state, _Unborn):
-                return strategy.init(key, population, known, parameters)
-            return strategy.tell(key, population, known, state, parameters)[0]
+        self,
+        key: Key,
+        population: Float[Array, "m p"] | np.ndarray,
+        losses: np.ndarray,
+        state: "_Members",
+    ) -> "_Members":
+        known = np.where(np.isnan(losses), np.inf, losses)
+        # Those as good, too: they wander over plateaus.
+        better = known <= state.losses
+        kept = np.where(better[:, None], np.asarray(population), state.population)
+        return _Members(kept, np.where(better, known, state.losses), is_first=False)
 
-    def center_and_spread(self, state: PyTree) -> tuple[np.ndarray, np.ndarray]:
-        if isinstance(state, _Unborn):
-            center = np.asarray(state.center)
-            return center, np.full_like(center, self.sigma)
-        members = np.asarray(state.population)
-        return members.mean(axis=0), members.std(axis=0)
-
-    def _strategy(self, population: Float[Array, "m p"]) -> tuple[Any, Any]:
-        members, dims = population.shape
-        strategy, parameters = _strategy(members, dims, str(population.dtype))
-        low, high = self.weight
-        return strategy, parameters.replace(
-            elitism=self.greedy,
-            crossover_rate=self.crossover,
-            differential_weight=low,
-            differential_weight_min=low,
-            differential_weight_max=high,
-        )
+    def center_and_spread(self, state: "_Members") -> tuple[np.ndarray, np.ndarray]:
+        return state.population.mean(axis=0), state.population.std(axis=0)
 
 
-class _Unborn(NamedTuple):
-    """The state before the first population, which is drawn about `center`."""
+class _Members(NamedTuple):
+    """The population and its losses; infinite before they are known, and of dead members."""
 
-    center: Float[Array, " p"]
+    population: Float[np.ndarray, "m p"]
+    losses: Float[np.ndarray, " m"]
+    is_first: bool
 
 
-@cache  # evosax compiles for each object
-def _strategy(members: int, dims: int, dtype: str) -> tuple[Any, Any]:
-    with open_evosax() as algorithms, jax.ensure_compile_time_eval():
-        strategy = algorithms.DifferentialEvolution(
-            population_size=members, solution=jnp.zeros(dims, dtype)
-        )
-        return strategy, strategy.default_params
+@partial(jax.jit, static_argnames="greedy")
+def _propose(
+    key: Key,
+    population: Float[Array, "m p"],
+    best: Int[Array, ""],
+    numbers: Float[Array, "3"],
+    *,
+    greedy: bool,
+) -> Float[Array, "m p"]:
+    """A changed copy of every member; `numbers` are the range of F and the crossover."""
+    members, dims = population.shape
+    low, high, crossover = numbers
+    keys = jax.random.split(key, 6)
+    own = jnp.arange(members)
+    # Distinct others: each is drawn from as many as are left, and moved past those that are taken.
+    taken = own[None]
+    for count, k in enumerate(keys[:3], start=1):
+        if greedy and count == 1:
+            drawn = jnp.broadcast_to(best, own.shape).astype(own.dtype)
+        else:
+            drawn = jax.random.randint(k, (members,), 0, members - count, own.dtype)
+            for other in jnp.sort(taken, axis=0):
+                drawn = drawn + (drawn >= other).astype(own.dtype)
+        taken = jnp.concatenate([taken, drawn[None]])
+    _, a, b, c = taken
+    weight = jax.random.uniform(keys[3], (), population.dtype, low, high)
+    mutant = population[a] + weight * (population[b] - population[c])
+    # At least one number changes.
+    always = jax.random.randint(keys[4], (members, 1), 0, dims) == jnp.arange(dims)[None]
+    chance = jax.random.uniform(keys[5], population.shape, population.dtype)
+    return jnp.where(always | (chance < crossover), mutant, population)

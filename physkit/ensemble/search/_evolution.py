@@ -32,7 +32,7 @@ _MIN_SIZE = 1e-12  # of a population beside the first one, below which it has co
 
 
 class AbstractEvolution(AbstractSearch):
-    """A search whose populations are drawn by evosax and computed by the engine of sweeps.
+    """A search by generations, whose populations are computed by the engine of sweeps.
 
     Members whose loss is not finite are dead: they rank last. Losses that are equal rank in the order of the
     members. In the end the loss of the mean is computed, too: what is returned is the best of all.

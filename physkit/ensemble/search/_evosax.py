@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from physkit.core import MissingExtraError
+from physkit.core import MissingExtraError, PyTree
 
 
 @contextlib.contextmanager
@@ -21,7 +21,7 @@ def open_evosax() -> Iterator[Any]:
         from evosax import algorithms  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError(
-            "CMAES, OpenES and DifferentialEvolution need evosax: pip install physkit[evolve]"
+            "CMAES and OpenES need evosax: pip install physkit[evolve]"
         ) from error
     # It does not keep to strict rules of promotion; and its covariances need all digits of their products,
     # which accelerators leave out unless told otherwise.
@@ -31,3 +31,15 @@ def open_evosax() -> Iterator[Any]:
         jax.default_matmul_precision("highest"),
     ):
         yield algorithms
+
+
+def with_own_types(state: PyTree) -> PyTree:
+    """A first state whose numbers are of the types that they have in the next generation.
+
+    evosax begins with numbers that have no type of their own yet: the second generation would compile anew.
+    """
+
+    def own(x: jax.Array) -> jax.Array:
+        return x if jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else x.astype(x.dtype)
+
+    return jax.tree.map(own, state)

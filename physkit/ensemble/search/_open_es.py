@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from physkit.core import Key, ParameterError, PyTree, static
 
 from ._evolution import AbstractEvolution, ranks, require_population, require_positive_sigma
-from ._evosax import open_evosax
+from ._evosax import open_evosax, with_own_types
 
 
 class OpenES(AbstractEvolution):
@@ -55,7 +55,7 @@ class OpenES(AbstractEvolution):
     def begin(self, key: Key, z: Float[Array, " p"], members: int) -> PyTree:
         strategy, parameters = self._strategy(members, z)
         with open_evosax():
-            return strategy.init(key, z, parameters)
+            return with_own_types(strategy.init(key, z, parameters))
 
     def ask(self, key: Key, state: PyTree, members: int) -> tuple[Float[Array, "m p"], PyTree]:
         strategy, parameters = self._strategy(members, state.mean)

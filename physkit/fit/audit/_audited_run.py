@@ -63,11 +63,14 @@ class AuditedRun:
         sizes = {
             name: float(np.max(np.abs(x), initial=0)) for name, x in self.outputs_at_start.items()
         }
-        # Outputs that are 0 but for rounding do not count.
-        smallest = 1e-6 * max(sizes.values()) or 1.0
+        largest = max(sizes.values()) or 1.0
+        # Outputs that are 0 but for rounding do not count; of those that are 0, at rest, no size is known.
+        sizes = {
+            name: max(size, 1e-6 * largest) if size else largest for name, size in sizes.items()
+        }
         # Random, so that no error cancels in the sum; over the size, so that all outputs count alike.
         self.weights = {
-            name: np.ones(()) if objective else _random_like(rng, x) / max(sizes[name], smallest)
+            name: np.ones(()) if objective else _random_like(rng, x) / sizes[name]
             for name, x in self.outputs_at_start.items()
         }
         self._jvp = eqx.filter_jit(lambda tangents: jax.jvp(outputs, (values,), (tangents,))[1])

@@ -23,6 +23,7 @@ class FiniteDifferences:
     ):
         self.run, self.leaf_index, self.direction = run, leaf_index, direction
         self.noise = noise
+        self._eps = float(jnp.finfo(run.values[leaf_index].dtype).eps)
         # Down to h ≈ 10⁻⁶ in double precision and 10⁻³ in single: beyond, remainders drown in rounding.
         count, first = (14, 1e-2) if double else (7, 0.1)
         self.steps = [first * 2.0**-k for k in range(count)]
@@ -43,6 +44,10 @@ class FiniteDifferences:
     def increment(self, h: float) -> float:
         """J(x + h v) − J(x); NaN where the run leaves its domain."""
         return self.run.increment(self.values_at(h))
+
+    def noise_of(self, increment: float) -> float:
+        """How far rounding moves this increment: as the projection, and in proportion, since h v is rounded."""
+        return self.noise + 4 * self._eps * abs(increment)
 
     def is_read(self) -> bool:
         """Whether NaN in the leaf reaches the outputs."""

@@ -125,9 +125,9 @@ def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
     # The difference to print is that of the step least troubled by curvature and by rounding.
     h, d = max(finite, key=lambda pair: -abs(abs(pair[1]) - 1e4 * noise))
     row = dataclasses.replace(row, difference=d / h)
-    remainders = [(h, abs(d - h * row.slope)) for h, d in finite]
+    remainders = [(h, abs(d - h * row.slope), differences.noise_of(d)) for h, d in finite]
     # Rounding of a remainder has no order.
-    remainders = [(h, r) for h, r in remainders if r > 10 * noise]
+    remainders = [(h, r) for h, r, rounding in remainders if r > 10 * rounding]
     if len(remainders) < 3:
         return _with(row, "right", "linear, as far as rounding lets one see")
     orders = [

@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physkit.storage import (
-    Column,
-    collect_provenance,
-    damaged_error,
-    make_folder,
-    read_table,
-    write_table,
-)
+from physkit.storage import Column
+
+from ._result_table import open_result, write_result
 
 if TYPE_CHECKING:  # it saves itself with these functions
     from ..audit._audit_table import GradientAudit
@@ -38,10 +33,8 @@ def write_audit(folder: Path, audit: "GradientAudit") -> None:
         "dtype": audit.dtype,
         "nan_origin": None if audit.nan_origin is None else str(audit.nan_origin),
         "reverse_mode_error": audit.reverse_mode_error,
-        "provenance": collect_provenance(),
     }
-    make_folder(folder)
-    write_table(folder / AUDIT_FILE, _KIND, columns, metadata)
+    write_result(folder / AUDIT_FILE, _KIND, columns, metadata)
 
 
 def read_audit(folder: Path) -> dict[str, Any]:
@@ -49,10 +42,8 @@ def read_audit(folder: Path) -> dict[str, Any]:
 
     **Errors:** `FileError` where there is none, `DamagedFileError`.
     """
-    path = folder / AUDIT_FILE
-    table = read_table(path, _KIND)
-    said = table.metadata
-    try:
+    with open_result(folder / AUDIT_FILE, _KIND) as table:
+        said = table.metadata
         texts = {name: list(map(str, said[name])) for name in _TEXTS}
         shapes = [tuple(map(int, shape)) for shape in said["shape"]]
         numbers = {name: table[name].astype(float).tolist() for name in _NUMBERS}
@@ -66,5 +57,3 @@ def read_audit(folder: Path) -> dict[str, Any]:
             "nan_origin": None if origin is None else str(origin),
             "reverse_mode_error": str(said["reverse_mode_error"]),
         }
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise damaged_error(path, f"an entry is not as it was written ({error})") from error

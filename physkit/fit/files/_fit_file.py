@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from physkit.storage import (
-    Column,
-    Table,
-    collect_provenance,
-    damaged_error,
-    make_folder,
-    read_table,
-    write_table,
-)
+from physkit.storage import Column, Table
+
+from ._result_table import open_result, write_result
 
 if TYPE_CHECKING:  # it saves itself with these functions
     from ..solve._fit_result import Fit
@@ -61,10 +55,8 @@ def write_fit(folder: Path, fit: "Fit") -> None:
         "noise": None if fit.noise is None else float(fit.noise),
         "remarks": list(fit.remarks),
         "history": type(fit.history).__name__,
-        "provenance": collect_provenance(),
     }
-    make_folder(folder)
-    write_table(folder / FIT_FILE, _KIND, dict(_columns(arrays)), metadata)
+    write_result(folder / FIT_FILE, _KIND, dict(_columns(arrays)), metadata)
 
 
 def read_fit(folder: Path) -> dict[str, Any]:
@@ -72,10 +64,8 @@ def read_fit(folder: Path) -> dict[str, Any]:
 
     **Errors:** `FileError` where there is none, `DamagedFileError`.
     """
-    path = folder / FIT_FILE
-    table = read_table(path, _KIND)
-    said = table.metadata
-    try:
+    with open_result(folder / FIT_FILE, _KIND) as table:
+        said = table.metadata
         found = {name: kind(said[name]) for name, kind in _PLAIN.items()}
         found |= {name: tuple(map(str, said[name])) for name in ("labels", "remarks")}
         names = [str(name) for name in said["names"]]
@@ -100,8 +90,6 @@ def read_fit(folder: Path) -> dict[str, Any]:
             }
             for k, row in enumerate(zip(*numbers, strict=True))
         ]
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise damaged_error(path, f"an entry is not as it was written ({error})") from error
     return found
 
 

@@ -207,13 +207,14 @@ class Events(AbstractIntegrator):
         self, k: int, clock: Clock, carry: PyTree, by: Array
     ) -> tuple[Array, Array]:
         """g of event `k` after a step of `by`, and its derivative by the length of the step."""
-        done, state, aux = carry
-
-        def value(by: Array) -> Array:
-            at, _, now = self._flow(clock, done, by, state, aux)
-            return self.events[k].value(now, at)
-
+        value = lambda by: self._value(k, clock, carry, by)
         return jax.jvp(value, (by,), (jnp.ones_like(by),))
+
+    def _value(self, k: int, clock: Clock, carry: PyTree, by: Array) -> Array:
+        """g of event `k` after a step of `by`."""
+        done, state, aux = carry
+        at, _, now = self._flow(clock, done, by, state, aux)
+        return self.events[k].value(now, at)
 
     def _root(self, k: int, clock: Clock, carry: PyTree) -> Float[Array, ""]:
         """Where event `k`, which is not above zero at the end of the step, falls to it; infinite if nowhere."""
@@ -228,7 +229,7 @@ class Events(AbstractIntegrator):
 
         def shorter(search: tuple[Array, Array]) -> tuple[Array, Array]:
             by = 0.5 * search[0]
-            return by, self._value_and_slope(k, clock, carry, by)[0]
+            return by, self._value(k, clock, carry, by)
 
         def is_not_above(search: tuple[Array, Array]) -> Bool[Array, ""]:
             return (

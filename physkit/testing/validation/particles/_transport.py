@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from physkit.core import lagged_products
 from physkit.ensemble import sweep
 from physkit.integrators import VelocityRescaling, VelocityVerlet
 from physkit.observe import Every, HeatFlux
@@ -41,9 +42,7 @@ def conductivity() -> dict[str, Any]:
 def _integral(flux: Float[np.ndarray, "run t k"], lags: int) -> Float[np.ndarray, " run"]:
     """∫ ⟨f(0) f(t)⟩ dt of each run, the mean over components; by the trapezoidal rule."""
     count = flux.shape[1]
-    # Padded with as many zeros, the transform's circular correlation is the plain one.
-    spectrum = np.abs(np.fft.rfft(flux - flux.mean(axis=1, keepdims=True), 2 * count, axis=1)) ** 2
-    products = np.fft.irfft(spectrum, axis=1)[:, :lags].mean(axis=2)
+    products = lagged_products(flux)[:, :lags].mean(axis=2)
     correlation = products / (count - np.arange(lags))
     return _EVERY * _DT * (correlation.sum(axis=1) - 0.5 * (correlation[:, 0] + correlation[:, -1]))
 
