@@ -34,6 +34,7 @@ extensions = [
     "_site.mathml",
     "_site.docstrings",
     "_site.links",
+    "_site.source_links",
     "_site.generate",
 ]
 exclude_patterns = ["_site", "images", "generated/front.md", "gallery/*.ipynb"]

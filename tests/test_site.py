@@ -2,6 +2,9 @@
 
 import ast
 import json
+import os
+import re
+import subprocess
 import sys
 import tomllib
 import zlib
@@ -88,6 +91,44 @@ def test_examples_that_nobody_grouped_are_an_error(tmp_path):
     (tmp_path / "lonely.py").write_text('"""An example."""\nx = 1\n')
     with pytest.raises(ValueError, match="lonely"):
         gallery.pages(tmp_path, ROOT / "docs")
+
+
+SOURCE = """
+def one():
+    'One.'
+
+class Two:
+    'Two.'
+    def three(self):
+        'Three.'
+"""
+
+
+def test_sources_link_back_to_where_a_name_is_documented(tmp_path):
+    """A file whose names stand under two families."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "_inner.py").write_text(SOURCE)
+    (package / "__init__.py").write_text("from ._inner import one as one\n")
+    (package / "family.py").write_text("from ._inner import Two as Two\n")
+    pages = {
+        "index": ".. autofunction:: package.one",
+        "family": ".. autoclass:: package.family.Two\n   :members:",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.rst").write_text(f"{name}\n======\n\n{text}\n")
+    parts = ("sphinx.ext.autodoc", "sphinx.ext.viewcode", "_site.source_links")
+    (tmp_path / "conf.py").write_text(f"extensions = {list(parts)}\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "docs")])
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", tmp_path, tmp_path / "html"],
+        check=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    text = (tmp_path / "html/_modules/package/_inner.html").read_text()
+    links = re.findall(r'class="viewcode-back" href="\.\./\.\./([^"#]+)#([^"]+)"', text)
+    assert len(links) == 3
+    for page, anchor in links:
+        assert f'id="{anchor}"' in (tmp_path / "html" / page).read_text(), (page, anchor)
 
 
 def test_every_page_is_in_a_table_of_contents():
