@@ -12,7 +12,7 @@ from physkit.storage import to_path
 from ..files._audit_file import read_audit, write_audit
 from ._verdicts import AuditRow
 
-TRUSTED_VERDICTS = ("right", "zero", "unused", "kink", "jumps")
+TRUSTED_VERDICTS = ("right", "zero", "unused", "kink", "jumps", "cut")
 # From the gravest on: `check` names the worst.
 _WORST = ("NaN", "FAILS", "WRONG", "CUT", "JUMPS", "MODES", "UNREAD", "chaotic")
 
@@ -29,7 +29,7 @@ class GradientAudit:
     - `chaotic`: the run amplifies too much for any test: take fewer steps.
     - `NaN`: not finite; `nan_origin` says where from. `WRONG`: differs from finite differences.
     - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps
-      (`jumps` where `ignore` says that this may be).
+      (`cut` and `jumps` where `ignore` says that this may be).
     - `MODES`: forward and reverse mode disagree. `UNREAD`: a parameter that the run never reads.
     - `FAILS`: JAX cannot differentiate it; `reverse_mode_error` says why reverse mode cannot.
     """

@@ -60,7 +60,8 @@ def gradient_audit(
     - `objective`: `result → scalar`, of what `simulate` returns. If left out, a random projection of the
       last state, and of the frames where `steps` are given.
     - `ignore`: parts of names of leaves that may remain unread, or act in jumps only (a Courant number,
-      which decides on a number of sub-steps).
+      which decides on a number of sub-steps), or whose derivative is cut off on purpose (the mean that
+      inputs of a network are measured from).
     - `key`: for dynamics with noise. `seed`: of directions and projection.
 
     **Returns:** what prints as a table, with `ok` and `check()`, which raises `GradientError`.
@@ -91,9 +92,11 @@ def gradient_audit(
     noise, double = run.estimate_noise(gradient), np.finfo(dtype).bits == 64
     parameters = declared_parameters(sim)
 
+    def is_ignored(leaf: AuditedLeaf) -> bool:
+        return any(part in leaf.name for part in ignore)
+
     def requires_gradient(leaf: AuditedLeaf) -> bool:
-        ignored = any(part in leaf.name for part in ignore)
-        return (leaf.of_state or leaf.name in parameters) and not ignored
+        return (leaf.of_state or leaf.name in parameters) and not is_ignored(leaf)
 
     rows = tuple(
         judge_derivative(
@@ -104,6 +107,7 @@ def gradient_audit(
             noise=noise,
             double=double,
             require_gradient=requires_gradient(leaf),
+            is_ignored=is_ignored(leaf),
             seed=seed,
         )
         for k, leaf in enumerate(leaves)

@@ -60,6 +60,7 @@ def judge_derivative(
     noise: float,
     double: bool,
     require_gradient: bool,
+    is_ignored: bool,
     seed: int,
 ) -> AuditRow:
     """The verdict on the derivative by one leaf, along a random direction."""
@@ -83,7 +84,10 @@ def judge_derivative(
         return _with(row, "NaN", "in forward mode")
     # Along one direction a derivative may vanish by chance: all of the gradient must be 0.
     if slope == 0 and not (gradient is not None and np.any(gradient)):
-        return _judge_zero(differences, leaf, row, require_gradient)
+        row = _judge_zero(differences, leaf, row, require_gradient)
+        return (
+            dataclasses.replace(row, verdict="cut") if row.verdict == "CUT" and is_ignored else row
+        )
     row = _taylor_test(differences, row)
     if row.verdict == "right" and mismatch > differences.mode_tolerance:
         return _with(row, "MODES", "forward and reverse mode disagree: a custom rule is wrong")

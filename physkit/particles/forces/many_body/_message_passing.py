@@ -52,8 +52,10 @@ class MessagePassing(AbstractManyBodyPotential):
     16. Before training, `standardized`: without inputs of variance 1 training crawls.
 
     **Notes:** it knows nothing of what is not in its data, above all not that particles repel: train it on
-    frames up to the highest temperature of use. Heat flux is not known, since energies depend on particles
-    beyond the cutoff. For equivariant networks of other packages see `EnergyFunction`.
+    frames up to the highest temperature of use. `mean` and `deviation` of inputs are constants of a training,
+    without derivatives: an audit takes `ignore=(".mean", ".deviation")`. Heat flux is not known, since
+    energies depend on particles beyond the cutoff. For equivariant networks of other packages see
+    `EnergyFunction`.
 
     **Reference:** Schütt et al., SchNet, J. Chem. Phys. 148, 241722 (2018), for messages; Schütt, Unke &
     Gastegger, PaiNN, ICML (2021), for vectors.
