@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import PyTree, linear_call, safe_divide, scale_array, tensordot, vdot
+from physkit.core import PyTree, linear_call, matmul, safe_divide, scale_array, tensordot, vdot
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -64,7 +64,7 @@ class _KrylovSpace:
         angle = -s * self.values
         first = self.vectors[0] * self.norm
         phases = jax.lax.complex(first * jnp.cos(angle), first * jnp.sin(angle))
-        real, imag = self.vectors @ phases.real, self.vectors @ phases.imag
+        real, imag = matmul(self.vectors, phases.real), matmul(self.vectors, phases.imag)
         return jax.lax.complex(real, imag)
 
     def combine(self, coefficients: Array) -> Array:
