@@ -27,6 +27,7 @@ hsim = pk.Simulation(pk.RK4(heat), dt=1e-4)
 decay = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
 stiffness = lambda m: pk.find(m, pk.HarmonicTrap).stiffness
 dt = lambda m: m[0].dt
+push = lambda force: pk.run(pk.Simulation(pk.VelocityVerlet(force), dt=0.1), atoms, 1)
 far_bond = pk.HarmonicBonds([[0, 99]], stiffness=1.0, length=1.0)
 nobody = pk.Particles(jnp.zeros((0, 3)), space=box)
 """
@@ -116,6 +117,8 @@ pk.VelocityVerlet(force, dt=0.01) | Simulation(integrator, dt=…)
 pk.VelocityVerlet(lambda t, x: -x) | ExternalForce
 pk.VelocityVerlet([trap, trap]) | forces add
 pk.RK4(lambda y, t: -y) | the time first
+pk.equations.KuramotoSivashinsky(form="hight") | form is "slope" or "height"
+push(pk.ExternalForce(lambda p: -p.position)) | called as function(t, particles)
 pk.DirectGravity(1.0, softening=-0.1) | softening must not be negative
 pk.VelocityVerlet(trap, force) | forces are summed: a + b
 pk.VelocityVerlet(heat) | RK4(Diffusion(…))

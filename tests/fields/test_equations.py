@@ -391,6 +391,12 @@ def rate(equation, state):
         ),
         (lambda: Burgers(0.1), plane, ShapeError, "moves a vector field"),
         (lambda: KortewegDeVries(), plane, ShapeError, "2 axes"),
+        (
+            lambda: Schroedinger(jnp.ones(5)),
+            lambda: noise(PERIODIC, kind=complex),
+            ShapeError,
+            "a potential of shape",
+        ),
         (lambda: KuramotoSivashinsky(), plane, ShapeError, 'form="height"'),
         (lambda: GrayScott(0.1, 0.1), plane, ShapeError, "2 components"),
         (lambda: Brusselator(0.1, 0.1), lambda: noise(LINE, (3,)), ShapeError, r"\(3,\)"),

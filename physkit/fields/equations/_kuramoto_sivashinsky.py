@@ -1,10 +1,8 @@
 """The Kuramoto–Sivashinsky equation: flame fronts, and chaos in space and time."""
 
-from typing import Literal
-
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, static
+from physkit.core import Clock, ParameterError, ShapeError, param, static
 
 from .._equation import AbstractEquation
 from .._field import Field
@@ -42,8 +40,12 @@ class KuramotoSivashinsky(AbstractEquation):
     instability: Float[Array, ""] = param(1.0)
     hyperdiffusion: Float[Array, ""] = param(1.0)
     nonlinearity: Float[Array, ""] = param(1.0)
-    form: Literal["slope", "height"] = static(default="slope")
+    form: str = static(default="slope")
     component: str | None = static(default=None)
+
+    def __check_init__(self):
+        if self.form not in ("slope", "height"):
+            raise ParameterError(f'form is "slope" or "height"; got {self.form!r}')
 
     def symbol(self, field: Field) -> Array:
         k2 = square_wavenumber(field.grid, real=field.is_real)

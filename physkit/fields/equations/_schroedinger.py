@@ -85,7 +85,15 @@ class Schroedinger(AbstractEquation):
         if isinstance(v, Module):
             v = v(t, *field.coordinates)
             return jnp.asarray(v, field.real_dtype)
-        return field.grid.local(jnp.asarray(v, field.real_dtype), field.location)
+        v = jnp.asarray(v, field.real_dtype)
+        cells = field.grid.shape
+        fits = all(m in (1, n, n + 1) for m, n in zip(v.shape, cells, strict=False))
+        if v.ndim and not (fits and v.ndim == len(cells)):
+            raise ShapeError(
+                f"a potential of shape {v.shape} for a wave function on a grid of {cells} cells: give one "
+                "number, or one for each point"
+            )
+        return field.grid.local(v, field.location)
 
     def energy(self, field: Field, t: ArrayLike = 0.0) -> Float[Array, ""]:
         """⟨ψ|H|ψ⟩ / ⟨ψ|ψ⟩, an interaction counted once per pair (½g|ψ|⁴)."""

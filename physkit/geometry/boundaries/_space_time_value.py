@@ -27,7 +27,7 @@ class SpaceTimeFunction(Module):
     function: Callable = static()
 
     def __call__(self, t: ArrayLike, *x: Array) -> PyTree:
-        return call_user_function(self.function, (t, *x), "a value on a wall", "(t, *x)")
+        return call_user_function(self.function, (t, *x), "a function of time and place", "(t, *x)")
 
 
 def as_space_time_value(value: SpaceTimeValue) -> SpaceTimeValue:

@@ -17,6 +17,7 @@ from physkit.core import (
     PyTree,
     ShapeError,
     State,
+    call_user_function,
     param,
     static,
 )
@@ -262,7 +263,9 @@ def _virial_of_function(
 
 
 def _call(function: Callable, clock: Clock, particles: Particles, args: PyTree) -> Any:
-    return function(clock.t, particles) if args is None else function(clock.t, particles, args)
+    given = (clock.t, particles) if args is None else (clock.t, particles, args)
+    signature = "(t, particles)" if args is None else "(t, particles, args)"
+    return call_user_function(function, given, "an external force or energy", signature)
 
 
 def _vector(value: Array, particles: Particles, name: str) -> Float[Array, "1 d"]:
