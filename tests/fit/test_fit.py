@@ -348,6 +348,17 @@ def test_objectives_of_the_wrong_kind_are_refused(objective, message):
         fit_decay(objective)
 
 
+def test_a_column_of_a_table_is_data():
+    class Column:  # what pandas and xarray have
+        def __array__(self, dtype=None, copy=None):
+            return np.array(SAMPLE, dtype)
+
+        def __rsub__(self, other):
+            raise AssertionError("the objective sees numbers")
+
+    assert fit_decay(data=Column()).values == fit_decay().values
+
+
 def test_wrong_arguments_are_refused():
     loss = lambda m, d: jnp.sum(residuals_of(m, d) ** 2)
     with pytest.raises(
@@ -358,6 +369,9 @@ def test_wrong_arguments_are_refused():
         pk.errors.ObjectiveError, match="BFGS needs a loss, and the objective returns residuals"
     ):
         fit_decay(method=pk.fitting.BFGS())
+    holes = np.where(np.arange(len(SAMPLE)) == 3, np.nan, SAMPLE)
+    with pytest.raises(pk.errors.ObjectiveError, match="1 numbers of the data are not finite"):
+        fit_decay(data=holes)
     with pytest.raises(pk.errors.ObjectiveError, match="Optax needs a loss"):
         fit_decay(method=optax.adam(0.1))
     with pytest.raises(pk.errors.ObjectiveError, match="do not go with a loss"):

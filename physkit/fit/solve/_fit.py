@@ -176,7 +176,7 @@ def fit(
     at_start = on_host(program(start.origin, inputs), start.precision)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:
-        require_finite(problem, *at_start, start.labels)
+        require_finite(problem, *at_start, start.labels, data)
     without_effect = _warn_of_no_effect(at_start[1], start.labels)
 
     bar = Progress(chosen_method.step_limit, title=title, enabled=progress)

@@ -130,7 +130,7 @@ def make_problem(
         raise ObjectiveError(f"jac must be 'forward' or 'reverse', or left out; got {jac!r}")
     # Arrays are inputs of the compiled program, everything else is part of it.
     model_arrays, model_rest = eqx.partition(model, eqx.is_array)
-    data_arrays, data_rest = eqx.partition(data, eqx.is_array)
+    data_arrays, data_rest = eqx.partition(_as_numbers(data), eqx.is_array)
     unit = as_device_array(np.ones((), start.center.dtype))
     inputs = ObjectiveInputs(start, model_arrays, data_arrays, unit)
     rest = ComparedByIdentity((model_rest, data_rest))
@@ -213,19 +213,27 @@ def _map_rows(function: Callable[[Array], PyTree], rows: Array) -> PyTree:
 
 
 def require_finite(
-    problem: Problem, value: np.ndarray, jacobian: np.ndarray, labels: tuple[str, ...]
+    problem: Problem,
+    value: np.ndarray,
+    jacobian: np.ndarray,
+    labels: tuple[str, ...],
+    data: PyTree = None,
 ) -> None:
     """Raise where the objective or its derivatives are not finite at the start.
 
-    **Errors:** `ObjectiveError` says how many are not, and derivatives by what.
+    **Errors:** `ObjectiveError` says how many are not, and derivatives by what; whether data are missing.
     """
     broken = ~np.isfinite(value)
     if broken.any():
         many = f"{broken.sum()} of {broken.size} residuals" if broken.ndim else "the loss"
-        raise ObjectiveError(
-            f"the objective is not finite at the start: {many}. A simulation in it that diverges? Check "
-            "result.health, or start nearer"
+        missing = _count_missing(data)
+        advice = (
+            f"{missing} numbers of the data are not finite: leave these out, or give them no weight, "
+            "jnp.where(jnp.isnan(data), 0, …)"
+            if missing
+            else "A simulation in it that diverges? Check result.health, or start nearer"
         )
+        raise ObjectiveError(f"the objective is not finite at the start: {many}. {advice}")
     broken = ~np.isfinite(jacobian).reshape(-1, len(labels)).all(axis=0)
     if broken.any():
         names = [label for label, bad in zip(labels, broken, strict=True) if bad]
@@ -233,3 +241,20 @@ def require_finite(
             f"the objective is finite at the start, its derivative by {', '.join(names[:8])} is not "
             f"({problem.mode} mode): gradient_audit finds the step and the term"
         )
+
+
+def _as_numbers(data: PyTree) -> PyTree:
+    """`data` with columns of pandas, and whatever else has the numbers of an array, as arrays of NumPy."""
+
+    def convert(x: Any) -> Any:
+        if eqx.is_array_like(x) or not hasattr(x, "__array__"):
+            return x
+        numbers = np.asarray(x)
+        return numbers if numbers.dtype.kind in "biufc" else x
+
+    return jax.tree.map(convert, data)
+
+
+def _count_missing(data: PyTree) -> int:
+    leaves = [x for x in jax.tree.leaves(_as_numbers(data)) if eqx.is_inexact_array_like(x)]
+    return sum(int(np.sum(~np.isfinite(x))) for x in leaves)

@@ -43,7 +43,10 @@ class Recording(Mapping[str, Series]):
 
     def __getitem__(self, name: str) -> Series:
         if name not in self._series:
-            raise KeyError(f"nothing recorded as {name!r}; available: {sorted(self._series)}")
+            raise KeyError(
+                f"nothing recorded as {name!r}; available: {sorted(self._series)}. What accumulates is in the "
+                "summary of the run, which the same call with resume=True returns"
+            )
         return self._series[name]
 
     def __iter__(self) -> Iterator[str]:
