@@ -152,6 +152,11 @@ def test_wrong_settings_are_refused(case, tmp_path, words, said, capsys):
     assert not (tmp_path / "r").exists()
 
 
+def test_info_of_a_sweep_says_who_knows(tmp_path, capsys):
+    (tmp_path / "sweep.h5").touch()
+    check_refused(capsys, ["info", str(tmp_path)], "physkit sweep status")
+
+
 def test_a_missing_case_is_refused(tmp_path, capsys):
     texts = {
         "a.py": ("x = 1\n", "no function case"),

@@ -21,8 +21,14 @@ def inspect_path(path: Path, report: Report) -> int:
 
     **Errors:** `FileError`.
     """
+    from physkit.core import FileError
     from physkit.storage import RECORDING_SUFFIXES, Checkpoints, open as open_file
 
+    if (path / "sweep.h5").is_file():
+        raise FileError(
+            f"{path} is the folder of a sweep: `physkit sweep status {path}` says how far it is, and "
+            f"`physkit report {path}` shows its results"
+        )
     if path.is_file():
         require_recording(path)
     if path.is_file() and path.name.startswith("checkpoint-"):
