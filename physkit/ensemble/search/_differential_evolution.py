@@ -1,10 +1,8 @@
 """Differential evolution: members that move along the differences of others."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
@@ -58,32 +56,52 @@ class DifferentialEvolution(AbstractEvolution):
         return require_population(self.population, max(20, 10 * dims), 4, "DifferentialEvolution")
 
     def begin(self, key: Key, z: Float[Array, " p"], members: int) -> "_Members":
-        noise = np.asarray(jax.random.normal(key, (members, z.size), z.dtype))
-        first = np.asarray(z) + np.asarray(self.sigma, z.dtype) * noise
+        noise = _generator(key).normal(size=(members, z.size))
+        first = np.asarray(z) + (self.sigma * noise).astype(z.dtype)
         # Whatever their losses are: the first population replaces itself.
         return _Members(first, np.full(members, np.inf, z.dtype), is_first=True)
 
     def ask(
         self, key: Key, state: "_Members", members: int
-    ) -> tuple[Float[Array, "m p"] | np.ndarray, "_Members"]:
+    ) -> tuple[Float[np.ndarray, "m p"], "_Members"]:
         if state.is_first:
             return state.population, state
-        numbers = np.asarray([*self.weight, self.crossover], state.population.dtype)
-        best = np.argmin(state.losses)
-        proposed = _propose(key, state.population, best, numbers, greedy=self.greedy)
-        return proposed, state
+        generator, population = _generator(key), state.population
+        a, b, c = self._partners(generator, np.argmin(state.losses), members)
+        weight = np.asarray(generator.uniform(*self.weight), population.dtype)
+        mutant = population[a] + weight * (population[b] - population[c])
+        dims = population.shape[1]
+        # At least one number changes.
+        always = generator.integers(dims, size=(members, 1)) == np.arange(dims)
+        changes = always | (generator.random(population.shape) < self.crossover)
+        return np.where(changes, mutant, population), state
+
+    def _partners(
+        self, generator: np.random.Generator, best: np.integer, members: int
+    ) -> list[Int[np.ndarray, " m"]]:
+        """Three others for each member: each is drawn from those left, and moved past those taken."""
+        taken = [np.arange(members)]
+        for count in (1, 2, 3):
+            if self.greedy and count == 1:
+                taken.append(np.full(members, best))
+                continue
+            drawn = generator.integers(members - count, size=members)
+            for other in np.sort(taken, axis=0):
+                drawn += drawn >= other
+            taken.append(drawn)
+        return taken[1:]
 
     def tell(
         self,
         key: Key,
-        population: Float[Array, "m p"] | np.ndarray,
+        population: Float[np.ndarray, "m p"],
         losses: np.ndarray,
         state: "_Members",
     ) -> "_Members":
         known = np.where(np.isnan(losses), np.inf, losses)
         # Those as good, too: they wander over plateaus.
         better = known <= state.losses
-        kept = np.where(better[:, None], np.asarray(population), state.population)
+        kept = np.where(better[:, None], population, state.population)
         return _Members(kept, np.where(better, known, state.losses), is_first=False)
 
     def center_and_spread(self, state: "_Members") -> tuple[np.ndarray, np.ndarray]:
@@ -98,34 +116,6 @@ class _Members(NamedTuple):
     is_first: bool
 
 
-@partial(jax.jit, static_argnames="greedy")
-def _propose(
-    key: Key,
-    population: Float[Array, "m p"],
-    best: Int[Array, ""],
-    numbers: Float[Array, "3"],
-    *,
-    greedy: bool,
-) -> Float[Array, "m p"]:
-    """A changed copy of every member; `numbers` are the range of F and the crossover."""
-    members, dims = population.shape
-    low, high, crossover = numbers
-    keys = jax.random.split(key, 6)
-    own = jnp.arange(members)
-    # Distinct others: each is drawn from as many as are left, and moved past those that are taken.
-    taken = own[None]
-    for count, k in enumerate(keys[:3], start=1):
-        if greedy and count == 1:
-            drawn = jnp.broadcast_to(best, own.shape).astype(own.dtype)
-        else:
-            drawn = jax.random.randint(k, (members,), 0, members - count, own.dtype)
-            for other in jnp.sort(taken, axis=0):
-                drawn = drawn + (drawn >= other).astype(own.dtype)
-        taken = jnp.concatenate([taken, drawn[None]])
-    _, a, b, c = taken
-    weight = jax.random.uniform(keys[3], (), population.dtype, low, high)
-    mutant = population[a] + weight * (population[b] - population[c])
-    # At least one number changes.
-    always = jax.random.randint(keys[4], (members, 1), 0, dims) == jnp.arange(dims)[None]
-    chance = jax.random.uniform(keys[5], population.shape, population.dtype)
-    return jnp.where(always | (chance < crossover), mutant, population)
+def _generator(key: Key) -> np.random.Generator:
+    """Numbers of the host: a generation is a few thousand, and JAX's generator compiles for seconds."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
