@@ -59,6 +59,37 @@ def test_moments_of_a_lattice_are_isotropic(lattice):
         assert tuple(float(x) for x in lattice.shell_weights) == pytest.approx(known[repr(lattice)])
 
 
+def test_a_part_between_mirrors_is_a_part_of_the_whole():
+    """A quarter of a symmetric flow, where mirrors meet mirrors and walls, moves as the whole does."""
+
+    def velocity(x, y):
+        return jnp.sin(x) * jnp.cos(2 * y) + 0.3 * x, -jnp.cos(x) * jnp.sin(2 * y)
+
+    def flow(low, boundary, cells):
+        grid = Grid(Box([2.0 - low[0], 1.5 - low[1]], periodic=False), cells)
+        parts = [lambda x, y, k=k: 0.05 * velocity(x + low[0], y + low[1])[k] for k in range(2)]
+        return Populations.of(grid, 1.0 / 4, parts, boundary)
+
+    mirrors = {"x": (Mirror(), NoSlip()), "y": (Mirror(), NoSlip())}
+    equation = LatticeBoltzmann(0.05)
+    quarter = jax.jit(lambda f: advance(equation, f, 12))(flow((0.0, 0.0), mirrors, (8, 6)))
+    whole = jax.jit(lambda f: advance(equation, f, 12))(flow((-2.0, -1.5), NoSlip(), (16, 12)))
+    values = np.asarray(equation.velocity(quarter))
+    np.testing.assert_allclose(values, equation.velocity(whole)[:, 8:, 6:], atol=1e-14)
+    assert np.max(np.abs(values)) > 1e-3
+
+
+def test_a_lid_keeps_the_mass_of_a_box():
+    """Where it meets walls at rest what one end draws in the other lets out."""
+    sides = {"x": NoSlip(), "y": (NoSlip(), NoSlip([0.1, 0.0]))}
+    start = Populations.of(Grid(Box([1.0, 1.0], periodic=False), (8, 8)), 0.1, 0.0, sides)
+    equation = LatticeBoltzmann(0.02)
+    end = jax.jit(lambda f: advance(equation, f, 40))(start)
+    density = np.asarray(equation.density(end))
+    assert abs(np.mean(density) - 1) < 1e-14
+    assert np.ptp(density) > 1e-4
+
+
 @pytest.mark.parametrize(
     ("lattice", "collision"),
     [(D2Q9, TwoRelaxationTimes()), (D3Q19, TwoRelaxationTimes()), (D3Q27, BGK())],

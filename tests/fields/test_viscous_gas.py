@@ -7,7 +7,7 @@ import pytest
 import physkit as pk
 from physkit.core import Clock, StepCount
 from physkit.systems import jeans_wave, viscous_shear
-from physkit.testing import check_tendency
+from physkit.testing import check_gradient, check_tendency
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.01)
 Gas, Euler = pk.components.Gas, pk.equations.CompressibleEuler
@@ -215,6 +215,36 @@ def test_battery_of_a_viscous_gas():
     scheme = pk.reconstructions.PiecewiseConstant()
     law = Euler(1.4, pk.riemann.Roe(), scheme, viscosity=0.05, conductivity=0.1)
     check_tendency(law, gas)
+
+
+@pytest.mark.slow
+def test_battery_beside_a_wall_that_holds_the_gas():
+    """By HLL. Solvers that know the contact have a kink there, |u| of the wall, whose speed is 0 for a gas.
+
+    Of this gas every cell beside a wall moves towards it or away: where one does not, two estimates of the
+    fastest wave are the same.
+    """
+    scheme = pk.riemann.HLL(), pk.reconstructions.PiecewiseConstant()
+    law = Euler(1.4, *scheme, viscosity=0.05, conductivity=0.1)
+    check_tendency(law, flow((4, 3), (True, False), pk.boundaries.NoSlip(), seed=6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", [pk.riemann.Roe(), pk.riemann.HLLC()], ids=["Roe", "HLLC"])
+def test_derivatives_beside_a_wall_that_holds_the_gas(solver):
+    """Of solvers that know the contact: by everything but the wall's speed."""
+    gas = flow((4, 3), (True, False), pk.boundaries.NoSlip(), seed=6)
+    law = Euler(1.4, solver, pk.reconstructions.PiecewiseConstant(), viscosity=0.05)
+
+    def rate(given):
+        law, values = given
+        state = gas.replace(
+            {name: getattr(gas, name).replace(data=x) for name, x in values.items()}
+        )
+        return {name: part.values for name, part in law.rate(CLOCK, state).items()}
+
+    values = {name: getattr(gas, name).data for name in ("density", "momentum", "energy")}
+    check_gradient(rate, (law, values))
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ class WENO5(AbstractReconstruction):
 
     Jiang & Shu's ε of 10⁻⁶ is for variables that vary by about one. Here it is 10⁻⁶ of the squared range of
     each variable over the domain, so that neither units nor an added constant change what is smooth.
+    Derivatives take that range for fixed: they are off by 10⁻⁶ to 10⁻⁵ of their size.
 
     **Reference:** Jiang & Shu, J. Comput. Phys. 126, 202 (1996), eqs. 2.15–2.17, 2.61–2.63; averages:
     Shu, NASA/CR-97-206253 (1997), eqs. 2.58–2.63; ε in units of the data: Don & Borges, J. Comput. Phys.

@@ -1,7 +1,7 @@
 """Streaming: every population is read from the cell that it comes from, or from the side of the box."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import jax
@@ -138,6 +138,10 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
         for side in sides:
             for i, value in _reflected(near, lattice, side, field.grid, speed).items():
                 out = put(out, i, side, value)
+        for one, other in combinations(sides, 2):
+            for i, value in _through_edge(near, lattice, one, other, field.grid, speed).items():
+                there = jnp.where(one.layer, value, _layer(out[i], other))
+                out = put(out, i, other, there)
         # Last, since they need all populations that do not come through them.
         for side in sides:
             if isinstance(side.boundary, Dirichlet | FixedPressure):
@@ -232,6 +236,39 @@ def _reflected(
             out[i] = (2 * w[i]) * (4.5 * along * along - square) - back
         return out
     return bounced
+
+
+def _through_edge(
+    near: Neighborhood, lattice: Lattice, one: Side, other: Side, grid: Grid, speed: Array
+) -> dict[int, Array]:
+    """What comes in where two sides meet, through both, for the layer at `other`.
+
+    Two mirrors turn it twice; a wall sends back what went out, with the mean velocity of the walls that meet.
+    The share of the wall that is left out is taken from fluid of the density of reference, so that what the two
+    ends of a lid let through cancels.
+    """
+    closed = [isinstance(side.boundary, NoSlip | Mirror) for side in (one, other)]
+    walls = [side for side in (one, other) if isinstance(side.boundary, NoSlip)]
+    moving = [side for side in walls if not _is_zero(side.boundary.velocity)]
+    if one.axis == other.axis or not all(closed) or (len(walls) == 2 and not moving):
+        return {}
+    w, out = lattice.weights.tolist(), {}
+    rho = 1 + jnp.sum(_layer(near.data, other), axis=0)
+    for i in set(one.incoming) & set(other.incoming):
+        if not walls:
+            image = lattice.mirrored(one.axis)[lattice.mirrored(other.axis)[i]]
+            along = -lattice.velocities[i]
+            along[[one.axis, other.axis]] = 0
+            out[i] = _layer(near.at(int(image), along), other)
+            continue
+        out[i] = _layer(near.data[lattice.opposites[i]], other)
+        for side in moving:
+            u = _wall_value(side.boundary.velocity, grid, side, grid.dimension) / speed
+            if u.shape[1 + other.axis] > 1:
+                u = _layer(u, other)
+            pushed = rho - (1 - 1 / len(walls))
+            out[i] = out[i] + (6 * w[i]) * pushed * along_velocity(lattice, i, list(u))
+    return out
 
 
 def _zou_he(
