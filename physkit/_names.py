@@ -19,19 +19,17 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     ),
     "particles.forces": (
         "AbstractExternalForce", "AbstractForce", "AbstractManyBodyPotential", "AbstractPairPotential",
-        "BondedEnergy", "Coulomb",
-        "DirectGravity", "Ewald", "ExternalEnergy", "ExternalForce", "HarmonicAngles", "HarmonicBonds",
-        "HarmonicBias", "HarmonicTrap", "LennardJones", "ManyBody", "Pairwise", "PeriodicTorsions",
-        "SiteForce", "UniformAcceleration", "UniformField",
+        "BondedEnergy", "Coulomb", "DirectGravity", "Ewald", "ExternalEnergy", "ExternalForce",
+        "HarmonicAngles", "HarmonicBonds", "HarmonicBias", "HarmonicTrap", "LennardJones", "ManyBody",
+        "Pairwise", "PeriodicTorsions", "SiteForce", "UniformAcceleration", "UniformField",
     ),
     "fields": ("AbstractEquation", "Field", "stack"),
     "coupling": ("Drag", "ParticleMesh", "ParticleMeshEwald", "deposit", "interpolate"),
     "integrators": (
         "AbstractIntegrator", "AbstractOneStep", "Andersen", "BAOAB", "BasinHopping", "Boris", "Brownian",
         "CFLSubsteps", "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "Metadynamics",
-        "MonteCarloBarostat",
-        "NoseHooverChain", "RK4", "SSPRK2", "SSPRK3", "SplitStep", "StochasticCellRescaling",
-        "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
+        "MonteCarloBarostat", "NoseHooverChain", "RK4", "SSPRK2", "SSPRK3", "SplitStep",
+        "StochasticCellRescaling", "Strang", "Subcycle", "VelocityRescaling", "VelocityVerlet",
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "BoxVectors", "Every",
@@ -79,9 +77,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "What a field does at a side of its grid.",
         {
             "geometry": (
-                "AbstractBoundary", "Dirichlet", "FixedPressure", "FreeSurface", "Inflow", "Mirror",
-                "Neumann", "NoSlip", "Outflow", "PerfectConductor", "PerfectMagneticConductor", "Periodic",
-                "Robin",
+                "AbstractBoundary", "Dirichlet", "FixedPressure", "FreeSurface", "Inflow", "Mirror", "Neumann",
+                "NoSlip", "Outflow", "PerfectConductor", "PerfectMagneticConductor", "Periodic", "Robin",
             ),
             "fields": ("GasInflow",),
         },
@@ -154,7 +151,10 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 "ConvolutionalPML", "CurrentSheet", "Dielectric", "Drude", "Lorentz", "Maxwell",
                 "ModeSource", "PlaneWave", "PointDipole", "WavePulse", "WaveguideMode", "waveguide_mode",
             ),
-            "observe": ("ElectromagneticEnergy", "FarField", "FluxSpectrum", "RelativisticKineticEnergy"),
+            "observe": (
+                "ElectromagneticEnergy", "FarField", "FluxSpectrum", "RelativisticKineticEnergy",
+                "mode_amplitudes",
+            ),
             "fields": ("ElectromagneticField",),
             "geometry": ("PerfectConductor", "PerfectMagneticConductor"),
             "coupling": ("deposit_current",),

@@ -292,6 +292,8 @@ SYNONYMS: dict[str, str] = {
     "MaterialGeometry": _DIELECTRIC, "GeometricObject": _DIELECTRIC, "epsilon": _DIELECTRIC,
     "EigenModeSource": "pk.electromagnetism.ModeSource(waveguide_mode(media, grid, axis, position, frequency), "
     "waveform)",
+    "get_eigenmode_coefficients": "pk.electromagnetism.mode_amplitudes(spectrum, mode)",
+    "ModeMonitor": "pk.electromagnetism.mode_amplitudes(spectrum, mode)",
     "ModePlaneSource": "pk.electromagnetism.ModeSource(mode, waveform)",
     "add_near2far": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",
     "Near2FarRegion": "pk.electromagnetism.FarField(interval, low, high, frequencies, directions)",

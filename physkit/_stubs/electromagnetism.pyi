@@ -23,6 +23,7 @@ from physkit.observe import (
     FarField as FarField,
     FluxSpectrum as FluxSpectrum,
     RelativisticKineticEnergy as RelativisticKineticEnergy,
+    mode_amplitudes as mode_amplitudes,
 )
 from physkit.fields import (
     ElectromagneticField as ElectromagneticField,

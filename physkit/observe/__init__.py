@@ -111,7 +111,10 @@ from .statistics._correlation import (
 from .statistics._dielectric import dielectric_constant as dielectric_constant
 from .statistics._far_field import FarField as FarField
 from .statistics._first_passage import FirstPassage as FirstPassage
-from .statistics._flux_spectrum import FluxSpectrum as FluxSpectrum
+from .statistics._flux_spectrum import (
+    FluxSpectrum as FluxSpectrum,
+    mode_amplitudes as mode_amplitudes,
+)
 from .statistics._hard_sphere_pressure import (
     HardSpherePressure as HardSpherePressure,
     hard_sphere_pressure as hard_sphere_pressure,

@@ -21,7 +21,7 @@ from physkit.fields.equations import (
 )
 from physkit.geometry import Box, Grid
 from physkit.integrators import Yee
-from physkit.observe import FarField, FluxSpectrum
+from physkit.observe import FarField, FluxSpectrum, mode_amplitudes
 from physkit.simulate import Simulation, simulate
 
 OMEGA = 2 * math.pi
@@ -98,6 +98,16 @@ def test_a_mode_goes_one_way(mode, axis, backward):
     # H in the plane is the mean of both sides.
     assert sent == pytest.approx(math.cos(0.5 * h * float(found.wavenumber)), abs=0.002)
     assert abs(float(out["dark"]["flux"][0])) / power < 1e-4
+    up, down = (complex(a[0]) for a in mode_amplitudes(out["lit"], found))
+    sent, back = (down, up) if backward else (up, down)
+    # What the pulse has beside the mode's frequency, and the wave's phase from the source to the plane.
+    assert abs(sent) ** 2 / power == pytest.approx(1, abs=0.002)
+    phase = float(found.wavenumber) * h * abs(lit - at)
+    expected = spectrum_of(pulse, dt, 480) * np.exp(1j * phase)
+    assert abs(sent - expected) < 0.01 * abs(expected)
+    assert abs(back) < 0.01 * abs(sent)
+    with pytest.raises(ObserverError, match="across the guide"):
+        mode_amplitudes({"Hz": out["lit"][found.names[0]]}, found)
 
 
 def test_modes_of_a_slab():

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from physkit.core import (
     Clock,
@@ -21,6 +21,7 @@ from physkit.core import (
     static,
 )
 from physkit.fields import ElectromagneticField, Field
+from physkit.fields.equations import WaveguideMode
 from physkit.geometry import AXES
 
 from .._observer import AbstractObserver, check_interval
@@ -147,6 +148,49 @@ class FluxSpectrum(AbstractObserver):
         axis = grid.axis(self.axis)
         node = jnp.round(self.position / grid.spacing[axis]).astype(jnp.int32)
         return jnp.clip(node, 1, grid.shape[axis] - 1)
+
+
+def mode_amplitudes(
+    spectrum: dict[str, Array], mode: WaveguideMode
+) -> tuple[Complex[Array, " n"], Complex[Array, " n"]]:
+    """Amplitudes of a guide's mode in what a `FluxSpectrum` found: up and down the axis.
+
+        Ê = (a₊ + a₋) e + …,   Ĥ = (a₊ − a₋) h + …,   a± = (Σ Ê h ± Σ e Ĥ) / 2 Σ e h
+
+    Other modes, and what radiates, are orthogonal to it and do not count. |a|² is the power in the mode: of a
+    `ModeSource` of waveform w in a straight guide a₊ is ∫ w e^{iωt} dt, up to a phase. Over that of the source
+    they are the elements of a scattering matrix.
+
+    **Arguments:**
+
+    - `spectrum`: `result.summary[name]` of a `FluxSpectrum` across the guide.
+    - `mode`: of `waveguide_mode`, along the same axis; found on any cross-section that looks the same.
+
+    **Returns:** a₊ and a₋, `[frequencies]`; right at the mode's frequency.
+
+    **Errors:** `ObserverError` for a plane along the guide, or of another grid.
+
+    **Reference:** Snyder & Love, Optical Waveguide Theory (1983), §31.
+    """
+    electric, magnetic = mode.names
+    if electric not in spectrum or magnetic not in spectrum:
+        raise ObserverError(
+            f"this mode has {electric} and {magnetic}, the spectrum "
+            f"{', '.join(n for n in spectrum if n[0] in 'EH')}: its plane must lie across the guide, "
+            f'FluxSpectrum(interval, "{AXES[mode.axis]}", …)'
+        )
+    E, H = (spectrum[name].reshape(spectrum[name].shape[0], -1) for name in mode.names)
+    if E.shape[1:] != mode.electric.shape:
+        raise ObserverError(
+            f"this mode has {mode.electric.shape[0]} points, the spectrum {E.shape[1]}: find the mode on the "
+            "grid of the simulation"
+        )
+    # H of the spectrum is the mean of both sides of the plane.
+    between = jnp.cos(0.5 * mode.wavenumber * mode.spacing)
+    size = 2 * jnp.sum(mode.electric * mode.magnetic)
+    along = jnp.sum(E * (mode.magnetic / size).astype(E.dtype)[None], axis=1)
+    across = jnp.sum(H * (mode.electric / (between * size)).astype(H.dtype)[None], axis=1)
+    return along + across, along - across
 
 
 def planes_at(field: ElectromagneticField, axis: int, node: Array) -> dict[str, Array]:

@@ -32,7 +32,7 @@ class WaveguideMode(Module):
     """A wave that keeps its shape along a guide: E, H ∝ cos(βx − ωt), of power 1 per length out of the plane.
 
     - `electric`, `magnetic`: of the components along the cross-section, at its points `[n]`.
-    - `wavenumber`: β on the grid. `frequency`: ω.
+    - `wavenumber`: β on the grid. `frequency`: ω. `spacing`: of the grid along the guide.
     - `axis`: along the guide. `node`: of the cross-section.
     - `names`: of the two components, `("Ez", "Hy")`.
     """
@@ -42,6 +42,7 @@ class WaveguideMode(Module):
     magnetic: Float[Array, " n"] = data()
     wavenumber: Float[Array, ""] = data()
     frequency: Float[Array, ""] = data()
+    spacing: Float[Array, ""] = data()
     axis: int = static()
     node: int = static()
     names: tuple[str, str] = static()
@@ -86,16 +87,33 @@ def waveguide_mode(
     if mode not in ("TM", "TE"):
         raise ParameterError(f'mode is "TM" (Ez) or "TE" (Hz); got {mode!r}')
     a = grid.axis(axis)
-    b = 1 - a
     given = tuple(media) if isinstance(media, list | tuple) else (media,)
-    kind, h = grid.spacing.dtype, grid.spacing
-    omega = jnp.asarray(frequency, kind)
+    omega = jnp.asarray(frequency, grid.spacing.dtype)
     sine = omega if dt is None else 2 / dt * jnp.sin(0.5 * omega * dt)
     node = _node(grid, a, position)
+    numbers = (omega, sine, jnp.asarray(speed), jnp.asarray(impedance))
+    found, values, across = _solve(given, grid, a, node, numbers, number, mode)
+    _require_guided(values, across, (sine / speed) ** 2, number)
+    return found
+
+
+@eqx.filter_jit
+def _solve(
+    media: tuple[AbstractMedium, ...],
+    grid: Grid,
+    a: int,
+    node: int,
+    numbers: tuple[Array, Array, Array, Array],
+    number: int,
+    mode: str,
+) -> tuple[WaveguideMode, Array, Array]:
+    """The mode, all eigenvalues and ε across the guide, from ω, its sine in time, c and η."""
+    b, kind, h = 1 - a, grid.spacing.dtype, grid.spacing
+    omega, sine, speed, impedance = (x.astype(kind) for x in numbers)
 
     def permittivity(name: str) -> Array:
         place = place_of(name, grid)
-        found = medium_at(given, grid, place, name).permittivity
+        found = medium_at(media, grid, place, name).permittivity
         return jnp.take(jnp.broadcast_to(found, grid.local_shape_at(place)), node, axis=a)
 
     electric, magnetic = ("Ez", "H" + AXES[b]) if mode == "TM" else ("E" + AXES[b], "Hz")
@@ -113,7 +131,6 @@ def waveguide_mode(
         matrix = jnp.diag(across * square) - root[:, None] * (difference.T @ slope) * root[None]
     values, vectors = jnp.linalg.eigh(matrix)
     beta, shape = jnp.sqrt(values[-1 - number]), vectors[:, -1 - number]
-    _require_guided(values, across, square, number)
     # ½ ∫ E × H = 1 across the guide.
     sign = 1.0 if (a, b) == ((0, 1) if mode == "TE" else (1, 0)) else -1.0
     if mode == "TM":
@@ -128,15 +145,17 @@ def waveguide_mode(
         size = jnp.sqrt(2 / (jnp.abs(jnp.sum(E * H)) * h[b]))
         E, H = E * size, H * size
     k = 2 / h[a] * jnp.arcsin(0.5 * beta * h[a])
-    return WaveguideMode(
+    found = WaveguideMode(
         electric=E,
         magnetic=H,
         wavenumber=k,
         frequency=omega,
+        spacing=h[a],
         axis=a,
         node=node,
         names=(electric, magnetic),
     )
+    return found, values, across
 
 
 class ModeSource(AbstractIncidentWave):
