@@ -325,6 +325,8 @@ def test_a_mask_is_no_shape_and_a_wave_does_not_come_in_through_a_layer():
     for medium in behind:
         with pytest.raises(ParameterError, match="is that of the wave, ε = 1"):
             advance(Maxwell(medium, wave), ElectromagneticField.of(grid), 1)
+    with pytest.raises(ShapeError, match="a permittivity of shape"):
+        advance(Maxwell(Dielectric(np.ones(7)), wave), ElectromagneticField.of(grid), 1)
     for layer in (ConvolutionalPML(6), ConvolutionalPML(8, sides=("x_high",))):
         with pytest.raises(ParameterError, match="comes in 6 cells before x_"):
             advance(Maxwell(sources=wave, layer=layer), ElectromagneticField.of(grid), 1)

@@ -192,7 +192,9 @@ def permittivity_on_plane(
             inside = None if distance is None else distance < 0
         if value is None or inside is None or value.dtype == object:
             return None
-        if value.ndim == grid.dimension:
+        if value.ndim:
+            if value.shape != grid.shape:
+                return None  # for which `medium_at` has an error
             here = value.take([node - 1, node], axis=axis)
             for k in range(grid.dimension):
                 here = here if k == axis else here.take(range(low[k], high[k]), axis=k)
