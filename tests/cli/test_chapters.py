@@ -81,7 +81,10 @@ def test_argon(tmp_path, capsys, monkeypatch):
     assert np.all(np.diff(rows[:, 0]) > 0)
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(1.0, "\nboth within"), (9.0, "NOT both within")])
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [pytest.param(1.0, "\nboth within", marks=pytest.mark.slow), (9.0, "NOT both within")],
+)
 def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     """The verdict on a fit that is one, or nine, standard errors off."""
     seen = probe_flow(10)
@@ -96,6 +99,7 @@ def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     _check_files(tmp_path, {"vorticity.png", "probes.png", "probes.csv"})
 
 
+@pytest.mark.slow
 def test_plasma(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(_plasma, "QUICK_STEPS", 200)
     monkeypatch.setattr(

@@ -50,6 +50,7 @@ def pasture():
     return {"cells": pk.Particles(PLACES, mass=0.5, space=GRID.space), "food": wave}
 
 
+@pytest.mark.slow
 def test_a_term_of_ones_own_equals_that_of_one_device():
     sim = pk.Simulation(pk.Euler(Grazing()), dt=0.05)
     one = pk.simulate(sim, pasture(), 3).state

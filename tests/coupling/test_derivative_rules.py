@@ -74,6 +74,7 @@ def test_modes_and_second_derivatives_agree(case):
         np.testing.assert_allclose((along(h) - along(-h)) / (2 * h), found[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_batches_and_checkpointed_scans():
     """The loop of a particle mesh: deposit, interpolate, move."""
     f, (x0, u0) = interpolation_case(TSC())

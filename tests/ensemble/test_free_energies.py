@@ -65,6 +65,7 @@ def direct_wham(counts, bias):
     return f - f[0]
 
 
+@pytest.mark.slow
 def test_umbrella_windows_give_the_profile_of_a_well():
     """Windows on U = 2x²: Gaussians. MBAR within errors; WHAM as its own equations say."""
     k, centers = 10.0, np.linspace(-1.0, 1.0, 9)

@@ -114,6 +114,7 @@ def test_restarts_double_the_population_and_keep_the_best():
     assert len(plot.fit_history(found).lines) == 5
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     def loss(model):
         return jnp.sum((model["place"] - 1) ** 2)

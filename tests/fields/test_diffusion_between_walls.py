@@ -109,6 +109,7 @@ def test_crank_nicolson_by_modes_is_the_trapezoidal_rule():
     np.testing.assert_allclose(end, (1 - 0.015) / (1 + 0.015) * u.data, rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_battery_of_varying_diffusion():
     grid = plane(cells=(4, 3))
     sides = {"x": (Dirichlet(1.0), Robin(2.0, 0.5)), "y": Neumann(0.2)}

@@ -89,6 +89,7 @@ def test_differences_of_order_four():
         difference(straight, "x", order=3)
 
 
+@pytest.mark.slow
 def test_waves_come_back_from_the_ground_as_they_should():
     # Straight up: a free surface moves twice as far and returns waves as they were, a wall upside down.
     grid = Grid(Box([0.1, 2.0], (True, False)), (4, 80))
@@ -148,6 +149,7 @@ def test_devices_agree(order):
     check_devices(*layered(order), 6, devices=[(2, 2)])
 
 
+@pytest.mark.slow
 def test_float32_and_derivatives_by_the_solid():
     sim, state = layered(4)
     end = jax.jit(lambda s: simulate(sim, s, 6).state)(state)

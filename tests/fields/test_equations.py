@@ -353,6 +353,7 @@ def test_a_network_of_the_right_weights_is_diffusion():
     np.testing.assert_allclose(learned.data, known.data, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_fourier_neural_operator_is_the_same_on_every_grid():
     wave = lambda x: 2.0 * jnp.exp(jnp.sin(np.pi * x) + 0.3 * jnp.cos(2 * np.pi * x))
     operator = FourierNeuralOperator(1, 4, width=4, depth=2, key=0, scale=3.0, activation=jnp.sin)

@@ -36,7 +36,7 @@ def three_layers():
 @pytest.mark.parametrize(
     ("equation", "layers"),
     [
-        (three_layers, 3),
+        pytest.param(three_layers, 3, marks=pytest.mark.slow),
         pytest.param(
             lambda: QuasiGeostrophic(0.01, surface=0.4, beta=0.6), 1, marks=pytest.mark.slow
         ),
@@ -59,6 +59,7 @@ def test_the_streamfunction_inverts_potential_vorticity():
     assert np.abs(divergence.field().data).max() < 1e-11
 
 
+@pytest.mark.slow
 def test_energy_and_enstrophies_are_conserved():
     """To the order of the time step; by an exact rate they stand still to rounding."""
     grid = Grid([3.0, 2.0], (24, 16))
@@ -81,6 +82,7 @@ def test_energy_and_enstrophies_are_conserved():
     assert abs((surface.streamfunction(b) * rate).integral()) < 1e-13 * rate.norm() * b.norm()
 
 
+@pytest.mark.slow
 def test_a_rossby_wave_moves_at_its_speed():
     """ω = −βk/(k² + l² + L_d⁻²), by RK4 steps of order 4."""
     beta, radius, k, l = 1.3, 0.7, 2, 1

@@ -40,6 +40,7 @@ def advance(law, state, dt, steps, method=pk.RK4):
     return jax.jit(lambda s: pk.simulate(sim, s, steps).state)(state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "boundary",
     [None, pytest.param(NoSlip(), marks=pytest.mark.slow)],
@@ -78,6 +79,7 @@ def test_coriolis_does_no_work():
     assert abs(work) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_wind_in_thermal_balance_stays():
     """∂u/∂z = −∂b/∂y / f, with the surface that holds the mean: u = Λ(z − H/2)."""
     f, shear, g = 0.5, 0.1, 3.0
@@ -96,6 +98,7 @@ def test_a_wind_in_thermal_balance_stays():
         np.testing.assert_allclose(part.data, getattr(start, name).data, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [pk.RK4, pk.integrators.ARS343], ids=["explicit", "implicit surface"]
 )
@@ -119,6 +122,7 @@ def test_internal_waves_have_their_speed(method):
     assert np.abs(end.velocity_x.data).max() > 0.9 * small / frequency
 
 
+@pytest.mark.slow
 def test_surface_waves_have_their_speed():
     grid = Grid(Box([1.0, 4.0, 1.0], periodic=(True, False, False)), (1, 64, 2))
     k, small, gravity = np.pi / 4, 1e-6, 3.0

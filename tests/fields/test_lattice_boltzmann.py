@@ -330,10 +330,12 @@ def test_streaming_as_on_a_gpu(monkeypatch):
     assert np.abs(ends[0] - fluid.data).max() > 0.01
 
 
+@pytest.mark.slow
 def test_devices_agree():
     check_devices(*crowded_channel(), 4, devices=[(2, 2)], gradient=False)
 
 
+@pytest.mark.slow
 def test_float32_and_central_moments_in_a_moving_frame():
     # Galilean invariance: a vortex that a stream carries decays as one at rest.
     k, n, nu = 2 * np.pi, 16, 0.01

@@ -35,7 +35,11 @@ def spectrum_of(waveform, dt, steps, late=0.0):
 
 @pytest.mark.parametrize(
     ("mode", "component", "dimension"),
-    [("TM", "Ez", 2), ("TE", "Ey", 2), pytest.param(None, "Ez", 3, marks=pytest.mark.slow)],
+    [
+        pytest.param("TM", "Ez", 2, marks=pytest.mark.slow),
+        ("TE", "Ey", 2),
+        pytest.param(None, "Ez", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_the_far_field_of_a_dipole(mode, component, dimension):
     """F = iωμ g I [ê − r̂(r̂·ê)] e^{−ik r̂·x₀}, off by the grid's dispersion: 3 % at 16 cells a wavelength."""
@@ -68,7 +72,10 @@ def test_the_far_field_of_a_dipole(mode, component, dimension):
     np.testing.assert_allclose(far["intensity"][0], power, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("mode", "axis", "backward"), [("TM", "x", False), ("TE", "y", True)])
+@pytest.mark.parametrize(
+    ("mode", "axis", "backward"),
+    [("TM", "x", False), pytest.param("TE", "y", True, marks=pytest.mark.slow)],
+)
 def test_a_mode_goes_one_way(mode, axis, backward):
     h = 0.05
     along, across = "xy".index(axis), 1 - "xy".index(axis)
@@ -110,6 +117,7 @@ def test_a_mode_goes_one_way(mode, axis, backward):
         mode_amplitudes({"Hz": out["lit"][found.names[0]]}, found)
 
 
+@pytest.mark.slow
 def test_modes_of_a_slab():
     """tan(κd/2) = γ/κ: E_z of a symmetric slab, by second order."""
     d, inside = 0.6, 4.0

@@ -62,6 +62,7 @@ def test_what_is_kept(shape, riemann, reconstruction):
     assert np.max(np.abs(end.magnetic_y.data - gas.magnetic_y.data)) > 1e-2
 
 
+@pytest.mark.slow
 def test_walls_that_conduct():
     """They hold mass and energy, and no field passes through them."""
     gas = plasma((8, 6), (False, True), pk.boundaries.Mirror())

@@ -62,6 +62,7 @@ def advance(maxwell, field, steps, courant=0.9, **options):
     return simulate(simulation, maxwell.add_memory(field), steps)
 
 
+@pytest.mark.slow
 def test_a_cavity_rings_at_the_frequency_of_the_grid_and_keeps_its_energy():
     simulation, start = electromagnetic_cavity(cells=(10, 8, 6))
     frames = simulate(simulation, start, 200).frames
@@ -151,6 +152,7 @@ def test_conductivity_absorbs_as_its_skin_depth_says():
     np.testing.assert_allclose(a / b, math.exp(kappa * 0.5), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_a_plane_wave_stays_in_its_region_and_a_layer_takes_it():
     grid = Grid(Box([1.2, 1.0], False), (48, 40))
     pulse = WavePulse(20.0, 0.2, 0.9)
@@ -174,6 +176,7 @@ def test_a_plane_wave_stays_in_its_region_and_a_layer_takes_it():
     assert end.frames["peak"][-1] < 1e-3
 
 
+@pytest.mark.slow
 def test_a_dipole_radiates_what_larmor_says():
     # In the plane a line of current I cos ωt radiates μωI²/8 a length.
     omega, grid = 8.0, Grid(Box([2.0, 2.0], False), (80, 80))
@@ -254,6 +257,7 @@ def test_devices_agree(mode, component):
     check_devices(simulation, state, 6, devices=[(2, 2)])
 
 
+@pytest.mark.slow
 def test_float32_and_vmap():
     simulation, state = layered_disk("TM", "Ez")
     end = simulate(simulation, state, 10).state

@@ -98,6 +98,7 @@ def test_streams_and_components_draw_their_own_numbers():
     assert all(abs(np.corrcoef(one, other)[0, 1]) < 0.9 for other in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conserved", [False, True])
 def test_a_rough_surface_has_its_spectrum(conserved):
     # ∂h/∂t = ν∇²h − ch + η: S(k) = σ² m/(2(νk² + c)), m = 1, or k² where η = ∇·ζ.

@@ -132,6 +132,7 @@ def test_devices_agree():
     check_devices(*lossy(), 6, devices=[(2, 1)])
 
 
+@pytest.mark.slow
 def test_float32_and_derivatives_by_the_fluid():
     sim, state = lossy()
     end = jax.jit(lambda s: simulate(sim, s, 6).state)(state)

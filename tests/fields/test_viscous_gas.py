@@ -61,6 +61,7 @@ def test_solvers_are_consistent_mirrored_and_hold_a_contact():
             np.testing.assert_allclose(f, g, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_entropy_fix_spreads_a_sonic_rarefaction():
     """Roe's solver without the fix keeps an expansion shock; with it, it is as good as HLLC."""
     left, right = (1.0, 0.75, 1.0), (0.125, 0.0, 0.1)  # Toro (2009), test 1 of ch. 11
@@ -84,6 +85,7 @@ def test_entropy_fix_spreads_a_sonic_rarefaction():
 # --- friction and heat --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shear_and_heat_decay_as_they_should():
     sim, gas = viscous_shear(32, viscosity=0.02, prandtl=0.71)
     end = pk.simulate(sim, gas, 50).state
@@ -131,6 +133,7 @@ def test_friction_shortens_substeps():
 # --- scalars, positive fluxes, points -----------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scheme",
     [pk.reconstructions.MUSCL(), pytest.param(pk.reconstructions.AWENO5(), marks=pytest.mark.slow)],
@@ -189,6 +192,7 @@ def test_limited_fluxes_are_fluxes_and_spare_smooth_flow():
 # --- gravity ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jeans_waves():
     """ω² = k²c² − 4πGρ: a wave vanishes after a quarter of a period; at the Jeans length it stands still."""
     sim, gas = jeans_wave(32)

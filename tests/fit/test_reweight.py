@@ -76,6 +76,7 @@ def test_gradient_against_quadrature(samples):
         assert abs(float(found[name]) - true) < 4 * error
 
 
+@pytest.mark.slow
 def test_gradient_is_the_formula(samples):
     """∂⟨A⟩ = ⟨∂A⟩ − β (⟨A ∂U⟩ − ⟨A⟩⟨∂U⟩), for a quantity that depends on the parameters itself."""
     quantity = lambda m, x: m["q"] * x**2
@@ -142,6 +143,7 @@ def test_bad_input_is_refused(samples):
         reweight(lambda m, x: x, as_arrays(WELL), samples, min_fraction=2.0)
 
 
+@pytest.mark.slow
 def test_reweighting_in_single_precision():
     x = jax.random.normal(jax.random.key(1), (64,), jnp.float32)
     model = {"k": jnp.float32(1.0), "q": jnp.float32(0.0)}

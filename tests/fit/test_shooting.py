@@ -41,6 +41,7 @@ def observed(steps):
     return clean + NOISE * jax.random.normal(jax.random.key(2), clean.shape)
 
 
+@pytest.mark.slow
 def test_windows_of_one_trajectory_have_no_gaps_and_every_frame_once():
     sim, start = lorenz(), jnp.array([-5.9, -5.5, 24.0])
     data = pk.simulate(sim, start, 100).frames["position"] + 1.0

@@ -59,6 +59,7 @@ def filtered(count, key=0, dtype=float):
     return sim, state, pk.run(sim, state, TIMES, key=key, progress=False)
 
 
+@pytest.mark.slow
 def test_the_filter_becomes_kalmans_as_the_ensemble_grows(tmp_path):
     mean, std = kalman(observations())
     errors = []
@@ -96,6 +97,7 @@ def test_the_square_root_is_kalmans_filter_for_six_members():
     np.testing.assert_allclose(low["mean"][1:], mean, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_local_square_root_acts_nearby_only():
     rng = np.random.default_rng(4)
     members, predicted = jnp.asarray(rng.normal(size=(8, 5))), jnp.asarray(rng.normal(size=(8, 3)))
@@ -113,6 +115,7 @@ def test_a_local_square_root_acts_nearby_only():
     np.testing.assert_allclose(near[:, 0], alone[:, 0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_localization_is_gaspari_and_cohns():
     x = jnp.arange(8.0)
     of_state, of_observed = Localization(x, x[::4], radius=4.0, period=8.0).weights()
@@ -196,6 +199,7 @@ def test_what_the_filter_cannot_use_is_said():
         Localization([0.0], [0.0], radius=0.0)
 
 
+@pytest.mark.slow
 def test_members_may_be_particles_of_a_simulation_with_forces():
     bead = pk.Particles([[1.0]])
     spring = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)

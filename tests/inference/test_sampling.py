@@ -106,6 +106,7 @@ def test_samples_are_read_as_they_were_saved(straight, tmp_path):
         pk.inference.PosteriorSamples.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_folder_goes_on_with_the_same_bits(straight, tmp_path):
     again = {"warmup": 200, "chains": 4, "key": 5, "chunk_size": 2, "progress": False}
     folder = tmp_path / "chains"
@@ -166,6 +167,7 @@ def test_a_killed_chain_goes_on_where_it_stood(tmp_path):
     np.testing.assert_array_equal(resumed.table, sample_posterior(regression(), **LONG).table)
 
 
+@pytest.mark.slow
 def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_precision():
     laplace = laplace_approximation(regression())
     np.testing.assert_allclose(laplace.values["slope"], MEAN, rtol=1e-6)
@@ -186,6 +188,7 @@ def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_pre
     assert np.all(np.abs(samples.mean - MEAN) < 5 * samples.monte_carlo_error)
 
 
+@pytest.mark.slow
 def test_what_chains_should_not_be_trusted_for_is_said():
     def funnel(model):
         # Neal's funnel: the width of x is e^{v/2}; no step fits the neck and the mouth.

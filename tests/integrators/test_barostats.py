@@ -72,7 +72,7 @@ def force_for(make, force):
         (rescaling, "isotropic", 0.05, 8),
         pytest.param(rescaling, "triclinic", 0.05, 8, marks=pytest.mark.slow),
         (monte_carlo, "isotropic", 0.1, 9),
-        (equations_of_motion, "isotropic", 0.025, 8),
+        pytest.param(equations_of_motion, "isotropic", 0.025, 8, marks=pytest.mark.slow),
     ],
     ids=["StochasticCellRescaling", "triclinic", "MonteCarloBarostat", "MartynaTobiasKlein"],
 )

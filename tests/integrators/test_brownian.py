@@ -43,7 +43,7 @@ def mean_square(
     return float(run(Particles(start, mass=jnp.float32(mass)))) * stiffness / temperature
 
 
-@pytest.mark.parametrize("dt", [0.25, 1.0])
+@pytest.mark.parametrize("dt", [0.25, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_a_trap_is_sampled_to_second_order(dt):
     """Heun's ⟨x²⟩ in closed form, z = k dt/(γ m); Euler–Maruyama's 1/(1 − z/2) is far off."""
     z = 0.8 * dt
@@ -52,6 +52,7 @@ def test_a_trap_is_sampled_to_second_order(dt):
     assert abs(square - 1) < z**2 / 3  # of second order
 
 
+@pytest.mark.slow
 def test_free_diffusion():
     """⟨Δx²⟩ = 2 D t with D = k_B T/(γ m)."""
     n, steps, dt = 100_000, 50, 0.1

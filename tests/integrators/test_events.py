@@ -29,7 +29,7 @@ def exact(x0, g, e, t=2.3):
     return jnp.stack([v * s - 0.5 * g * s**2, v - g * s])
 
 
-@pytest.mark.parametrize("dt", [0.1, 1.15])
+@pytest.mark.parametrize("dt", [pytest.param(0.1, marks=pytest.mark.slow), 1.15])
 def test_a_ball_and_its_derivatives(dt):
     """Three bounces; in long steps two in one. ∂x/∂x₀, ∂x/∂g, ∂x/∂e and a batch."""
     start = tuple(jnp.asarray(v) for v in (1.3, 9.81, 0.8))

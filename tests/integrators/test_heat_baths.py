@@ -87,7 +87,7 @@ def motion():
     "bath",
     [
         VelocityRescaling(motion(), temperature=0.7, relaxation_time=0.3),
-        Andersen(motion(), temperature=0.7, rate=2.0),
+        pytest.param(Andersen(motion(), temperature=0.7, rate=2.0), marks=pytest.mark.slow),
     ],
     ids=["VelocityRescaling", "Andersen"],
 )
@@ -117,7 +117,9 @@ def test_the_kinetic_energy_relaxes_exactly_in_a_step_of_any_length():
     np.testing.assert_allclose(jnp.mean(after, axis=1), expected, rtol=0.02)
 
 
-@pytest.mark.parametrize("kind", [VelocityRescaling, Andersen])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(VelocityRescaling, marks=pytest.mark.slow), Andersen]
+)
 def test_heat_is_counted(kind):
     """Kinetic, potential and the bath's energy together err as velocity Verlet does, with dt²."""
     options = {"rate": 1.0} if kind is Andersen else {"relaxation_time": 0.2}
@@ -190,6 +192,7 @@ def test_momentum_stays_and_is_counted():
         assert float(result.frames["t"][-1]) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_frozen_particles_stay_and_a_system_at_rest_stays_at_rest():
     frozen = np.array([False, True, False, False, True])
     state = chain(frozen=frozen)

@@ -14,12 +14,12 @@ from .problems import Spring, evolve, evolve_compiled, final_state
 KEY = jax.random.key(7)
 
 
-@pytest.mark.parametrize("dt", [0.5, 1.2])
+@pytest.mark.parametrize("dt", [pytest.param(0.5, marks=pytest.mark.slow), 1.2])
 def test_harmonic_positions_are_sampled_exactly(dt):
     """⟨x²⟩ = k_B T/k at any stable dt, and ⟨v²⟩ = (k_B T/m)(1 − (ω dt)²/4)."""
-    position, velocity = moments(dt, count=20_000, steps=2_000)
-    assert position == pytest.approx(1, abs=1e-3)
-    assert velocity == pytest.approx(1 - 4 * dt**2 / 16, abs=2e-3)
+    position, velocity = moments(dt, count=5_000, steps=2_000)
+    assert position == pytest.approx(1, abs=2e-3)
+    assert velocity == pytest.approx(1 - 4 * dt**2 / 16, abs=4e-3)
 
 
 def moments(dt, count, steps, temperature=0.7, stiffness=2.0, mass=2.0):

@@ -48,6 +48,7 @@ def test_no_spheres_overlap_and_every_one_moves(d):
     assert acceptance.std() > 0
 
 
+@pytest.mark.slow
 def test_two_disks_are_uniform_where_they_do_not_overlap():
     """In a box of 2.5² the distance vector of two disks is uniform outside of the unit circle: detailed balance
     of cells with turns, shifts and rejections, in the smallest checkerboard."""
@@ -143,6 +144,7 @@ def test_hybrid_monte_carlo_is_exact_at_any_step():
     assert change[acceptance == 0].max() < 1e-5 < change[acceptance == 1].mean()
 
 
+@pytest.mark.slow
 def test_hybrid_monte_carlo_of_a_liquid_keeps_its_lists():
     """Refused trials leave positions and forces as they were, however far the lists went."""
     sites, box = pk.lattice.face_centered_cubic(2, density=0.8)

@@ -52,7 +52,13 @@ def plasma(grid, kernel=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("shape", "kernel"), [((5, 4), TSC()), ((6, 5), PCS()), ((4, 5, 6), CIC())], ids=str
+    ("shape", "kernel"),
+    [
+        ((5, 4), TSC()),
+        pytest.param((6, 5), PCS(), marks=pytest.mark.slow),
+        pytest.param((4, 5, 6), CIC(), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_currents_carry_the_charge(shape, kernel):
     d = len(shape)
@@ -131,6 +137,7 @@ def test_pushers(pusher):
     assert 1.9 < order < 2.1
 
 
+@pytest.mark.slow
 def test_filaments_grow_as_theory_says():
     simulation, state = weibel_instability(0.5, cells=24, per_cell=1)
     frames = simulate(simulation, state, 240).frames
@@ -190,6 +197,7 @@ def test_derivatives():
     np.testing.assert_allclose(total, numeric, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32():
     grid = Grid(Box(jnp.asarray([2.0, 3.0], jnp.float32)), (8, 6))
     pic, simulation, start = plasma(grid)

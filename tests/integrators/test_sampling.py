@@ -57,6 +57,7 @@ def metadynamics(**options):
     return pk.Metadynamics(pk.BAOAB(WELL + bias, temperature=0.15, friction=1.0), **options)
 
 
+@pytest.mark.slow
 def test_hills_fill_up_the_free_energy(tmp_path):
     """F of a double well within k_B T/3 over both wells and the barrier; bitwise after a stop."""
     watch = pk.Every(
@@ -114,6 +115,7 @@ def temperature_axis(values):
     return pk.SweepAxis(lambda m: m[0].integrator.temperature, values)
 
 
+@pytest.mark.slow
 def test_exchanged_populations_of_a_double_well_are_exact(tmp_path):
     """Every temperature has its own distribution, the coldest too, which alone would not cross; bitwise."""
     thermostat = pk.BAOAB(WELL, temperature=0.2, friction=1.0)
@@ -141,6 +143,7 @@ def test_exchanged_populations_of_a_double_well_are_exact(tmp_path):
     same_bits(again.carry, pk.run(exchange, replicas, 20_000, key=1, progress=False).carry)
 
 
+@pytest.mark.slow
 def test_swaps_are_accepted_as_often_as_detailed_balance_says():
     """Harmonic oscillators in two dimensions: 2 T_a/(T_a + T_b) for T_a < T_b, from exponential energies.
 
@@ -222,6 +225,7 @@ def wall(t, particles):
     return 10 * jnp.sum(beyond**2)
 
 
+@pytest.mark.slow
 def test_basin_hopping_finds_the_smallest_clusters():
     """Seven Lennard-Jones atoms: −16.505384, the pentagonal bipyramid (Hoare & Pal 1971)."""
     x = np.random.default_rng(0).uniform(-1.2, 1.2, (7, 3))

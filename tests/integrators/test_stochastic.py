@@ -71,7 +71,9 @@ def test_noise_does_not_depend_on_chunks():
     assert len(set(np.asarray(whole.state).tolist())) == 3
 
 
-@pytest.mark.parametrize("kind", [EulerMaruyama, StochasticHeun])
+@pytest.mark.parametrize(
+    "kind", [EulerMaruyama, pytest.param(StochasticHeun, marks=pytest.mark.slow)]
+)
 def test_battery(kind):
     method = kind(
         Function(lambda t, y, k: -k * y**3, jnp.array(0.8)),

@@ -81,6 +81,7 @@ def peptide():
     return pdb.topology, pdb.positions
 
 
+@pytest.mark.slow
 def test_alanine_dipeptide_in_vacuum():
     """Amber 19, with a torsion map: every kind of energy, and all forces, in other units."""
     topology, positions = peptide()
@@ -269,6 +270,7 @@ def test_switch_and_dispersion_correction():
         assert ours - ours_cut == pytest.approx(whole - cut, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_water_with_virtual_sites():
     """TIP4P-Ew by the reaction field: charges on sites that are no particles here."""
     modeller = app.Modeller(app.Topology(), [] * openmm.unit.nanometer)

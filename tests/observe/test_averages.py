@@ -120,6 +120,7 @@ def test_block_average_of_constants_and_of_too_few_values():
             block_average(series)
 
 
+@pytest.mark.slow
 def test_block_average_observer_under_vmap_equals_loop():
     """vmap equals loop."""
     paths = [random_walk(4, 2, 64, Free(), seed=s) for s in range(3)]

@@ -12,6 +12,7 @@ from physkit.observe import EnergyDrift, KineticEnergy, TotalEnergy
 from .trajectories import Springs, observe_path, random_walk, snapshot
 
 
+@pytest.mark.slow
 def test_energy_drift_holds_where_the_error_is_within_the_tolerance():
     path = random_walk(4, 3, 40, Free(), step=0.02)
     energy = np.array([TotalEnergy()(snapshot(frame_at(path, t), Springs())) for t in range(40)])

@@ -55,6 +55,7 @@ def observe(force, atoms):
     return jax.jit(lambda atoms: pk.simulate(simulation, atoms, 1).frames)(atoms)
 
 
+@pytest.mark.slow
 def test_heat_flux_is_the_rate_of_the_first_moment_of_energy():
     atoms = molecule()
     frames = observe(force(), atoms)

@@ -116,6 +116,7 @@ def test_observer_state_does_not_grow_with_the_run():
     assert state_size(8) == state_size(800)
 
 
+@pytest.mark.slow
 def test_gradient_through_accumulators():
     def objective(stiffness, steps=8):
         sim = Simulation(

@@ -27,6 +27,7 @@ def electrons():
     return Grid(box, (8, 6)), Particles(x, space=box, charge=rng.normal(size=50))
 
 
+@pytest.mark.slow
 def test_mesh_quantities_of_a_plane_wave():
     grid, particles = electrons()
     mesh = ParticleMesh(grid)

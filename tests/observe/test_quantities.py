@@ -61,6 +61,7 @@ def test_energies(dtype):
         np.testing.assert_allclose(found, value, rtol=tolerance)
 
 
+@pytest.mark.slow
 def test_energies_of_components():
     a, b = particles(4, seed=1), particles(5, seed=2)
     now = snapshot({"a": a, "b": b}, Springs(2.0, component="a"), Springs(3.0, component="b"))

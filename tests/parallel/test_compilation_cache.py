@@ -48,6 +48,7 @@ def finish(process: subprocess.Popen) -> tuple[str, str, str, str]:
     return folder, found, value, errors
 
 
+@pytest.mark.slow
 def test_programs_are_kept_for_the_next_process_and_shared_by_several(tmp_path):
     started = [start(tmp_path, "strict") for _ in range(4)]
     first = [finish(process) for process in started]

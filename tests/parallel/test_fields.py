@@ -247,6 +247,7 @@ def _flow(periodic):
     return tuple(make(k).at_time(0.0) for k in range(2))
 
 
+@pytest.mark.slow
 def test_projection_on_a_staggered_grid():
     flow = _flow((True, False))
     assert field_cases.distance(project(flow), run_over(project, (2, 2), flow)) < 1e-13
@@ -283,7 +284,8 @@ def test_elliptic_equations_with_variable_coefficients(periodic, devices):
 
 
 @pytest.mark.parametrize(
-    ("name", "devices"), [("kuramoto_sivashinsky", (2,)), ("gravity_waves", (2, 2))]
+    ("name", "devices"),
+    [pytest.param("kuramoto_sivashinsky", (2,), marks=pytest.mark.slow), ("gravity_waves", (2, 2))],
 )
 def test_systems_equal_those_of_one_device(name, devices):
     case = field_cases.SYSTEMS[name][0]
@@ -401,6 +403,7 @@ def test_adaptive_steps_are_the_same_on_all_devices():
         pk.simulate(checkpointed, state, 2, devices=(2, 2))
 
 
+@pytest.mark.slow
 def test_substeps_are_as_many_on_all_devices():
     """The fastest wave is on one device alone; the length of sub-steps is that of all."""
     sim, state = pk.systems.sedov(16)
@@ -465,7 +468,8 @@ def _run_module(module: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("backend", ["pmap", pytest.param("shard_map", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["pmap", "shard_map"])
 def test_backends_of_real_devices(backend):
     """Collectives of a spectral and of a local program, and a run that changes devices."""
     found = json.loads(_run_module("real_devices", backend).splitlines()[-1])

@@ -68,6 +68,7 @@ def migrate(particles):
     return particles.migrate()
 
 
+@pytest.mark.slow
 def test_unshard_is_the_inverse_of_shard():
     atoms = fluid(species=np.arange(96) % 3, frozen=np.arange(96) < 5, id=7 * np.arange(96))
     for devices in ((1,), (2,), (4, 1), (1, 3)):
@@ -251,6 +252,7 @@ def test_charges_of_pairs_and_own_energies_over_devices():
     check_over_devices(own + special, fluid(charge=np.cos(np.arange(fluid().num_particles))))
 
 
+@pytest.mark.slow
 def test_direct_gravity_over_devices():
     gravity, (_, stars) = DirectGravity(0.5, softening=0.1), SYSTEMS["cluster"]()
     expected, energy, virial = jax.jit(evaluate)(gravity, stars)
@@ -300,6 +302,7 @@ def test_bonds_of_a_full_slab_grow_and_replay():
     assert distance(many.state.position, one.state.position) < 1e-12
 
 
+@pytest.mark.slow
 def test_states_that_cannot_be_sharded_raise():
     sim, atoms = molecular()
     with pytest.raises(CutoffError, match="at most 6 devices"):

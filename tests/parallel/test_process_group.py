@@ -52,6 +52,7 @@ def script(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_two_processes_compute_one_sum(script):
     for status, output in wait_for_all(launch(script, devices=2)):
         assert status == 0, output

@@ -75,6 +75,7 @@ def test_runs_without_a_neighbor_list_continue_with_one_over_devices():
         np.testing.assert_allclose(last.state.position, unchanged.state.position, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_observer_states_move_through_checkpoints(tmp_path):
     sim, u = diffusion(observers=pk.Average(1, u=pk.FieldValues()), guards=NotAboveInitial())
     run(sim, u, devices=2, checkpoint=tmp_path)
@@ -218,7 +219,9 @@ class Noise(pk.AbstractTendency):
         return u.replace(data=u.grid.random_normal(clock.key, components, u.location))
 
 
-@pytest.mark.parametrize(("walls", "where"), [(False, "cell"), (True, "node")])
+@pytest.mark.parametrize(
+    ("walls", "where"), [(False, "cell"), pytest.param(True, "node", marks=pytest.mark.slow)]
+)
 def test_noise_on_grids_does_not_depend_on_devices(walls, where):
     grid = Grid(Box([1.0, 1.0], not walls), (4, 8))
     at = getattr(grid, where)
@@ -246,6 +249,7 @@ def test_noise_is_normal():
 # --- guards -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_guards_name_cells_by_their_index_in_the_domain():
     sim, gas = pk.systems.sod(cells=8)
     sim = replace_fields(sim, {"dt": sim.dt * 8, "guards": (pk.guards.PositivityGuard(),)})

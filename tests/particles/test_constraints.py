@@ -118,6 +118,7 @@ def test_settle_is_shake():
         np.testing.assert_allclose(one.velocity, two.velocity, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_rod_turns_on_a_circle_to_the_order_of_the_integrator():
     """A rigid rod without forces: its direction turns by ω t; RATTLE has order 2, Yoshida's order 4."""
     mass, length, omega = np.array([1.0, 3.0]), 2.0, 1.3
@@ -189,6 +190,7 @@ def test_derivatives_are_those_of_the_solution(kind):
         np.testing.assert_allclose(second, curvature, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_long_chain_and_batches():
     """Twenty rods in a chain are one cluster; a batch of systems is a loop over them."""
     n = 21
@@ -252,10 +254,15 @@ def test_thermostats_count_constraints():
         pk.BAOAB(oxygens_attract(), temperature=0.5, friction=5.0),
         dt=0.02, observers=pk.Every(10, t=pk.Temperature()),
     )  # fmt: skip
-    out = pk.run(sim, p, 4000, key=1, progress=False)
-    mean = out.frames["t"][40:].mean()
-    assert abs(mean / 0.5 - 1) < 0.06  # 3 standard errors
+    out = pk.run(sim, p, 1500, key=1, progress=False)
+    mean = out.frames["t"][20:].mean()
+    assert abs(mean / 0.5 - 1) < 0.1  # 3 standard errors; half of it were constraints not counted
     assert errors(out.carry.state, water_pairs(8), np.tile([OH, OH, HH], 8))[0] < 1e-12
+
+
+@pytest.mark.slow
+def test_a_chain_of_thermostats_counts_constraints():
+    p = water()
     chain = {"water": p, "thermostat": pk.integrators.ThermostatChain.at_rest()}
     force = Pairwise(
         oxygens_attract().potential, 2.9, exclude=water_pairs(8).tolist(), component="water"
@@ -288,6 +295,7 @@ def test_andersen_collides_with_whole_molecules():
     assert abs(mean - 1) < 0.02  # 4 standard errors
 
 
+@pytest.mark.slow
 def test_minimize_and_constrain():
     """A bent chain of three rods in a trap; rounded coordinates and wild velocities."""
     x = np.array([[0, 0, 0], [1.0, 0.02, 0], [1.1, 0.99, 0.03]])

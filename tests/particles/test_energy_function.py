@@ -94,7 +94,12 @@ def quantities(force, state):
 
 
 @pytest.mark.parametrize(
-    "name", ["everything", "edges", pytest.param("table", marks=pytest.mark.slow)]
+    "name",
+    [
+        "everything",
+        pytest.param("edges", marks=pytest.mark.slow),
+        pytest.param("table", marks=pytest.mark.slow),
+    ],
 )
 def test_a_function_is_the_force_of_the_same_energy(name):
     state = atoms()
@@ -113,6 +118,7 @@ def test_single_precision_is_an_energy_too():
     np.testing.assert_allclose(found, np.sum(np.sin(np.asarray(single.position))), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_energies_of_particles_where_the_function_gives_them():
     state = atoms()
     cache = FORCES["edges"].init(state)

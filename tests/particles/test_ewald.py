@@ -23,7 +23,11 @@ def charges(space=None, n=40):
     return pk.Particles(x, charge=q - np.mean(q), space=space or pk.Box([5.0] * 3))
 
 
-@pytest.mark.parametrize("space", [pk.Box([5.0] * 3), pk.Triclinic(TILTED)], ids=["box", "tilted"])
+@pytest.mark.parametrize(
+    "space",
+    [pytest.param(pk.Box([5.0] * 3), marks=pytest.mark.slow), pk.Triclinic(TILTED)],
+    ids=["box", "tilted"],
+)
 def test_the_error_is_below_the_tolerance(space):
     state = charges(space)
     exact, energy, virial = evaluate(Ewald(1.6, 1e-12), state)
@@ -48,7 +52,15 @@ def test_excluded_pairs_keep_their_other_images():
     _, free, _ = evaluate(Ewald(2.3, 1e-10), state)
     assert bonded == pytest.approx(free + 1 / r, abs=1e-9)
     np.testing.assert_allclose(np.trace(virial), bonded, atol=1e-8)
-    # A pair that interacts by half: excluded, and added again.
+
+
+@pytest.mark.slow
+def test_a_pair_that_interacts_by_half_is_excluded_and_added_again():
+    state = pk.Particles(
+        [[0.1, 0.2, 0.3], [1.0, 0.1, -0.2]], charge=[1.0, -1.0], space=pk.Box([5.0] * 3)
+    )
+    r = float(np.linalg.norm([0.9, -0.1, -0.5]))
+    _, free, _ = evaluate(Ewald(2.3, 1e-10), state)
     half = Ewald(2.3, 1e-10, exclude=[[0, 1]]) + SpecialPairs([[0, 1]], pk.Coulomb(), 0.5)
     total = sum(float(evaluate(term, state)[1]) for term in half.terms)
     assert total == pytest.approx(free + 0.5 / r, abs=1e-9)
@@ -109,6 +121,7 @@ def test_derivatives_by_charges_and_box():
     np.testing.assert_allclose(jnp.sum(stress * state.space.vectors), -energy, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_si_units_in_single_precision():
     state = charges()
     k, e, angstrom = 8.9875517923e9, 1.602176634e-19, 1e-10
@@ -123,6 +136,7 @@ def test_si_units_in_single_precision():
     np.testing.assert_allclose(found / (unit / angstrom), force, atol=1e-5 * np.max(np.abs(force)))
 
 
+@pytest.mark.slow
 def test_many_charges_go_block_by_block():
     """The blocks of a sum over many charges against one block."""
     from physkit.particles.forces.electrostatics import _wave_sums
@@ -157,6 +171,7 @@ def _modes(counts):
     return np.array(list(itertools.product(*ranges))).reshape(2 * a + 1, 2 * b + 1, c + 1, 3)
 
 
+@pytest.mark.slow
 def test_other_forces_share_the_pass_over_near_pairs():
     """As the sum of both: forces, energy, virial, derivatives by tables and charges; names are kept."""
     state = charges().replace(species=jnp.arange(40) % 2)

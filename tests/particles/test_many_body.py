@@ -98,6 +98,7 @@ def test_silicon(potential, energy):
     np.testing.assert_allclose(each, energy, atol=6e-6)
 
 
+@pytest.mark.slow
 def test_a_silicon_of_two_equal_species_is_silicon():
     names = ("A", "B", "c", "R", "S")
     table = {name: np.full(2, float(getattr(TERSOFF_2, name))) for name in names}
@@ -178,7 +179,9 @@ def everything(force, atoms, cache, direction):
     [
         (Cohesion(), 1.3, FCC),
         pytest.param(alloy(), 1.3, FCC, marks=pytest.mark.slow),
-        (MessagePassing(1.6, 3, hidden=4, num_species=2, key=0), 1.3, FCC),
+        pytest.param(
+            MessagePassing(1.6, 3, hidden=4, num_species=2, key=0), 1.3, FCC, marks=pytest.mark.slow
+        ),
         pytest.param(StillingerWeber(), 5.4, DIAMOND, marks=pytest.mark.slow),
         pytest.param(TERSOFF_2, 5.4, DIAMOND, marks=pytest.mark.slow),
     ],
@@ -198,6 +201,7 @@ def test_force_virial_and_heat_flux_are_derivatives(potential, spacing, basis):
             force.heat_flux(CLOCK, atoms)
 
 
+@pytest.mark.slow
 def test_a_graph_network_knows_no_directions_and_no_numbers():
     """Turned, mirrored and renumbered its energies are the same; those of two copies side by side, too."""
     atoms = crystal(1.3, FCC, 2, 0.08, species=2)
@@ -232,6 +236,7 @@ def test_a_graph_network_knows_no_directions_and_no_numbers():
         potential.standardized(seen[:, :5], 0.0)
 
 
+@pytest.mark.slow
 def test_blocks_do_not_change_the_sum(monkeypatch):
     """Many small blocks, the last of which overlaps the one before: energies and second derivatives."""
     atoms, force = crystal(1.3, FCC, 3, 0.05), ManyBody(Cohesion())

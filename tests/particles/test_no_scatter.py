@@ -141,14 +141,23 @@ def lowered_programs(force, state):
     return [jax.jit(f).lower(floating).as_text() for f in (slope, both)]
 
 
+def class_of(make):
+    return repr(make()).split("(")[0]
+
+
+# Slow: programs of seconds, made of sums that others of the list show.
+LARGE = ("ManyBody", "Ewald", "GridBias", "SiteForce")
 # Slow: all of these are the same pair sum.
 PAIRWISE_BY_POTENTIAL = [lambda make=make: Pairwise(make(), 1.4, 0.2) for make in POTENTIALS]
 
 
 @pytest.mark.parametrize(
     "make",
-    [*FORCES, *[pytest.param(make, marks=pytest.mark.slow) for make in PAIRWISE_BY_POTENTIAL]],
-    ids=lambda make: repr(make()).split("(")[0],
+    [
+        *[pytest.param(m, marks=[pytest.mark.slow] * (class_of(m) in LARGE)) for m in FORCES],
+        *[pytest.param(make, marks=pytest.mark.slow) for make in PAIRWISE_BY_POTENTIAL],
+    ],
+    ids=class_of,
 )
 def test_nothing_scatters(make):
     force = make()

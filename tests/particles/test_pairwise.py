@@ -414,6 +414,7 @@ def test_without_a_list_a_run_is_the_same():
     np.testing.assert_allclose(found.state.position, want.state.position, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_without_a_list_reversible_needs_no_exact_sums():
     force = Pairwise(LennardJones(), 1.9, use_neighbor_list=False)
     sim = Simulation(VelocityVerlet(force), 0.004, adjoint=Reversible())

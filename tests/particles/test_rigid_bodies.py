@@ -60,6 +60,7 @@ def water(n=2, space=None):
 
 
 class TestBuilding:
+    @pytest.mark.slow
     def test_from_sites_keeps_places_and_motion(self):
         x, mass, v = lumps()
         bodies = RigidBodies.from_sites(x, mass, velocity=v)

@@ -86,7 +86,7 @@ class TestIntegrators:
             reference=pk.RK4(EquationsOfMotion(force)),
         )  # fmt: skip
 
-    @pytest.mark.parametrize("linear", [False, True])
+    @pytest.mark.parametrize("linear", [pytest.param(False, marks=pytest.mark.slow), True])
     def test_drifts_and_kicks_run_back_to_the_last_bit(self, linear):
         bodies, _ = tumbling(linear)
         exact = bodies.to_fixed_point(jnp.asarray(0.05), 8.0)
@@ -133,6 +133,7 @@ class TestIntegrators:
 
 
 class TestBaths:
+    @pytest.mark.slow
     def test_langevin_equipartition(self):
         """Every degree of freedom of free bodies has k_B T, those of rods and tops alike."""
         n = 4000
@@ -148,6 +149,7 @@ class TestBaths:
             np.testing.assert_allclose(energies, expected, atol=0.7 * 5 * np.sqrt(2 / n))
             assert np.count_nonzero(energies[3:]) == rotations
 
+    @pytest.mark.slow
     def test_thermostats(self):
         """Each takes rigid bodies, and keeps what it says that it keeps."""
         bodies, force = tumbling()
@@ -214,6 +216,7 @@ def test_rigid_water_to_the_order_of_the_step():
     assert 3.5 < coarse / fine < 4.5
 
 
+@pytest.mark.slow
 def test_bodies_and_ions_in_one_state():
     bodies = maxwell_boltzmann(0, water(), 1.0)
     ions = Particles(

@@ -46,6 +46,7 @@ def as_particles(force, p):
     return force.inner.energy(CLOCK, both, force.inner.init(both)), spread
 
 
+@pytest.mark.slow
 def test_charges_on_sites_of_rigid_water():
     p, force = water(), tip4p()
     energy, spread = as_particles(force, p)

@@ -59,7 +59,9 @@ def evolving():
     )
 
 
-@pytest.mark.parametrize(("build", "steps"), [(repeated, 2), (evolving, 4)])
+@pytest.mark.parametrize(
+    ("build", "steps"), [pytest.param(repeated, 2, marks=pytest.mark.slow), (evolving, 4)]
+)
 def test_devices_change_nothing(build, steps):
     pk.testing.check_devices(
         build(), start(), steps, devices=[(2,), (2, 2)], gradient=build is repeated

@@ -77,6 +77,7 @@ def test_the_battery_of_rates():
     pk.testing.check_tendency(lindblad, start().density())
 
 
+@pytest.mark.slow
 def test_derivatives_of_krylov_from_an_eigenstate():
     """Where Lanczos's recurrence ends at once, and has no derivative of its own."""
 

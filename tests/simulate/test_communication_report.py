@@ -102,6 +102,7 @@ for sim, state, devices in ((sim, u, (2, 2)), (spectral, w, (4,))):
 """
 
 
+@pytest.mark.slow
 def test_compiled_programs_send_what_was_counted(tmp_path):
     """By the HLO that XLA dumps: `run` on four CPU devices, a stencil and a spectral method."""
     flags = (

@@ -54,6 +54,7 @@ def check_same_recordings(joined, single, bits):
             assert np.array_equal(joined[name][index], every[index]), (name, index)
 
 
+@pytest.mark.slow
 def test_files_and_results_of_two_processes_equal_those_of_one(tmp_path, monkeypatch):
     """Against the same devices emulated in this process."""
     two = run_script(tmp_path / "two", (2, 1), 20)

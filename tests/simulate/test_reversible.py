@@ -214,6 +214,7 @@ class TestForwardAndBack:
         found.check()
         assert bool(found.bitwise)
 
+    @pytest.mark.slow
     def test_a_liquid_whose_list_is_rebuilt_at_other_steps(self):
         sim = argon()
         carry = init(sim, liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3)))

@@ -204,6 +204,7 @@ def child(hash_seed, device_count):
     )
 
 
+@pytest.mark.slow
 def test_identities_are_those_of_other_processes():
     children = [child(0, 1), child(12345, 4)]
     outputs = [process.communicate(timeout=300)[0] for process in children]

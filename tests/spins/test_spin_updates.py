@@ -81,6 +81,7 @@ def test_one_step_keeps_the_distribution(name, update):
     assert (np.asarray(after) != values[drawn]).mean() > 0.1
 
 
+@pytest.mark.slow
 def test_clusters_are_those_of_a_search():
     """Labels by hooking and by exchange over the periodic ends, against a flood fill."""
     rng = np.random.default_rng(0)
@@ -111,6 +112,7 @@ def test_clusters_are_those_of_a_search():
         np.testing.assert_array_equal(labels, expected)
 
 
+@pytest.mark.slow
 def test_magnetization_of_onsager_and_yang():
     """32² at T = 2, far from T_c, where clusters are small; a sweep over temperatures is a vmap of runs."""
     sim, spins = systems.ising_model(2.0, cells=(32, 32))
@@ -178,7 +180,14 @@ def test_jackknife_of_a_variance():
         jackknife(lambda a, b: a, x, x[1:])
 
 
-@pytest.mark.parametrize("update", [SpinHeatBath, SpinMetropolis, SwendsenWang])
+@pytest.mark.parametrize(
+    "update",
+    [
+        pytest.param(SpinHeatBath, marks=pytest.mark.slow),
+        SpinMetropolis,
+        pytest.param(SwendsenWang, marks=pytest.mark.slow),
+    ],
+)
 def test_devices_change_no_bit(update, monkeypatch):
     """Emulated devices: clusters pass through several blocks and around the ends."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")

@@ -28,6 +28,7 @@ def test_mean_passage_by_quadrature():
     assert 1 / double_well_passage(0.05) == pytest.approx(DOUBLE_WELL_RATE, abs=5e-8)
 
 
+@pytest.mark.slow
 def test_escapes_from_a_low_barrier():
     """D as large as the barrier: the mean first passage against quadrature, without Kramers' limit."""
     diffusion, end = 0.25, 100.0

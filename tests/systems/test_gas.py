@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import physkit as pk
 from physkit.systems import (
@@ -31,6 +32,7 @@ def test_a_blast_has_unit_energy_in_every_dimension():
         np.testing.assert_allclose(total, 1.0, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_small_blast_grows():
     sim, gas = sedov(48, steps=100)
     carry = pk.run(sim, gas, 25, progress=False).carry
@@ -38,6 +40,7 @@ def test_a_small_blast_grows():
     np.testing.assert_allclose(jnp.log2(radii[1] / radii[0]), 2 / 5, atol=0.08)
 
 
+@pytest.mark.slow
 def test_smooth_flows_take_a_step():
     for sim, gas in (sound_wave(8), kelvin_helmholtz(8)):
         assert pk.simulate(sim, gas, 1).health.ok

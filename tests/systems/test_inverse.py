@@ -21,6 +21,7 @@ def _noise(n=8, dtype=jnp.float32):
     return jax.random.normal(jax.random.key(1), (n,) * 3, dtype)
 
 
+@pytest.mark.slow
 def test_a_linear_universe_grows_as_the_scale_factor():
     """Tiny contrast: δ at a = 1 is the linear density, smoothed by the mesh, to a few per cent."""
     noise = _noise(8, jnp.float64)

@@ -10,6 +10,7 @@ from physkit.simulate import simulate
 from physkit.systems import fit_flow, probe_flow, probed_flow
 
 
+@pytest.mark.slow
 def test_probes_read_the_velocity_where_they_are():
     place = jnp.array([[1.0, 2.0], [4.0, 0.5]])
     sim, start = probed_flow(place=place, resolution=32)

@@ -40,6 +40,7 @@ class TestIntegrator:
     def test_good(self):
         self.check(specimens.Verlet)
 
+    @pytest.mark.slow
     def test_successive_steps_show_the_order_without_a_reference(self):
         check_integrator(
             specimens.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=2, steps=4

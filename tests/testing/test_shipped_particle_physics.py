@@ -575,7 +575,7 @@ WITH_FIELDS = (
 OF_LIGHT = (Yee,)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
-QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
+QUICK = (VelocityVerlet, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
 
 
 def attraction(component=None):
