@@ -135,6 +135,7 @@ def test_surface_waves_have_their_speed():
     )
 
 
+@pytest.mark.slow
 def test_implicit_and_explicit_steps_agree():
     start = disturbed()
     one, other = (

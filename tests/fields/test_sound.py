@@ -156,6 +156,7 @@ def test_float32_and_derivatives_by_the_fluid():
     np.testing.assert_allclose(slope, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_lossless_steps_go_back_bit_by_bit():
     start = AcousticField.of(GRID)
     speed, density = uneven()

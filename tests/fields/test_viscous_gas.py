@@ -155,6 +155,7 @@ def test_scalars_flow_with_the_gas(scheme):
     np.testing.assert_allclose(*rates, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_fluxes_are_limited_to_keep_gas_positive():
     """Two gases that fly apart, Mach 20 each: Roe's solver with WENO5 fails, unless fluxes are limited."""
     states = (1.0, -20.0, 0.7), (1.0, 20.0, 0.7)

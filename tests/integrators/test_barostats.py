@@ -213,6 +213,7 @@ def test_a_box_too_small_for_the_cutoff_is_an_error():
         pk.run(pk.Simulation(bath, dt=0.002), liquid(), 400, key=3, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [rescaling, pytest.param(monte_carlo, marks=pytest.mark.slow)])
 def test_members_of_a_batch_have_boxes_of_their_own(make):
     bath = make(lennard_jones())

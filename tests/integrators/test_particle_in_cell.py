@@ -153,6 +153,7 @@ def test_filaments_grow_as_theory_says():
     assert lost < 0.1 * magnetic[part].max()
 
 
+@pytest.mark.slow
 def test_a_cold_plasma_rings():
     """Particles displaced along x: E_x oscillates at the plasma frequency."""
     grid = Grid(Box([2 * math.pi, 0.8]), (32, 4))

@@ -102,6 +102,7 @@ def test_alanine_dipeptide_in_vacuum():
         assert atoms.get_chemical_formula() == "C6H12N2O2"
 
 
+@pytest.mark.slow
 def test_exceptions_with_numbers_of_their_own():
     """Ryckaert–Bellemans torsions, and exceptions that are no multiples of what the particles have."""
     with jax.enable_x64(True):

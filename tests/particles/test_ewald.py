@@ -81,6 +81,7 @@ def test_a_net_charge_is_named_or_neutralized():
     assert energy == pytest.approx(-2.837297479480619 * 2**2 / (2 * 3.0), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_slab_has_no_images_along_its_open_axis():
     """Slabs three heights apart against slabs twelve heights apart."""
     rng = np.random.default_rng(1)
@@ -257,6 +258,7 @@ def test_cheap_alternatives_end_at_their_cutoff():
             pk.Pairwise(field, cutoff, truncation=truncation)
 
 
+@pytest.mark.slow
 def test_energies_of_charges_add_up():
     """An ion of rock salt has half the energy of a pair; in a liquid they add up to all of the energy."""
     salt = pk.Particles(

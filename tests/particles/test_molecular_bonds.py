@@ -220,6 +220,7 @@ def test_a_bond_that_is_too_long_is_not_a_number():
     assert not np.isfinite(FENEBonds([[0, 1]], 30.0, 1.5).energy(CLOCK, p))
 
 
+@pytest.mark.slow
 def test_special_pairs_are_those_that_pairwise_leaves_out():
     """Excluded and added again with scale 1: the same energy and force; tables go by species."""
     p, potential = particles(), LennardJones(**TABLE)

@@ -128,6 +128,7 @@ def _tensors(x, mass):
 
 
 class TestForces:
+    @pytest.mark.slow
     def test_bodies_and_particles_feel_one_force(self):
         """Bodies and ions under one pair force: the same as by particles, added up by hand."""
         bodies = water()
