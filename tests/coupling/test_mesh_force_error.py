@@ -55,7 +55,6 @@ def test_ewald_does_not_depend_on_how_it_is_split():
     np.testing.assert_allclose(pair_force(r, 6.0), pair_force(r, 5.0), rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_forces_between_single_particles():
     """As the docstring says."""
     assert force_error(mesh()) < 0.005

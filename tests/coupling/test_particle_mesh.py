@@ -174,6 +174,11 @@ def test_field_of_a_cosine_charge_density():
     np.testing.assert_allclose(
         force, -amplitude / 0.5 * smooth * np.sin(k * x), atol=1e-3 * amplitude / 0.5
     )
+    # Masses attract with 4πG where charges repel with 1/ε.
+    masses = Particles(x[:, None], space=box, mass=2.0 / n)
+    attraction = ParticleMesh(Grid(box, (64,)), Gravity(0.3), TSC()).force(CLOCK, masses)
+    repulsion = mesh.force(CLOCK, particles)
+    np.testing.assert_allclose(attraction, -4 * np.pi * 0.3 * 0.5 * repulsion, rtol=1e-9)
     sharp = ParticleMesh(Grid(box, (64,)), Electrostatics(0.5), TSC(), deconvolved=True)
     force = sharp.force(CLOCK, particles)[:, 0] / particles.charge
     np.testing.assert_allclose(force, -amplitude / 0.5 * np.sin(k * x), atol=1e-3 * amplitude / 0.5)

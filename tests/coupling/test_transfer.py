@@ -55,7 +55,6 @@ def location_by_name(g, kind):
     return g.edge(axis) if kind.startswith("edge") else g.face(axis)
 
 
-@pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     st.sampled_from([(d, axes) for d in WALLS for axes in WALLS[d]]),

@@ -201,7 +201,6 @@ def test_the_multigrid_cycle_is_symmetric_and_positive():
     )
 
 
-@pytest.mark.slow
 def test_varying_coefficients_converge_at_second_order():
     def error(n):
         walls = {"x": (Dirichlet(1.0), Neumann(lambda t, x: jnp.exp(x)))}

@@ -58,6 +58,16 @@ def test_value_and_error_against_quadrature(samples):
     assert 0.5 < average.error / (np.std(np.asarray(samples.states) ** 2) / np.sqrt(4_000)) < 2
 
 
+def test_error_of_a_few_independent_samples():
+    """No more samples than blocks, and the model that drew them: s/√n, with n − 1 in s."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=10))
+    model = as_arrays(WELL)
+    few = EquilibriumSamples(well, model, x, TEMPERATURE, batch=10)
+    found = reweight(lambda m, x: x**2, model, few).error
+    expected = np.std(np.asarray(x) ** 2, ddof=1) / np.sqrt(10)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_gradient_against_quadrature(samples):
     """Four standard errors, from sixteen parts of the samples; the error is a few per cent."""
     slope = lambda s: jax.grad(lambda m: reweight(lambda m, x: x**2, m, s).value)(as_arrays(WELL))
@@ -76,7 +86,6 @@ def test_gradient_against_quadrature(samples):
         assert abs(float(found[name]) - true) < 4 * error
 
 
-@pytest.mark.slow
 def test_gradient_is_the_formula(samples):
     """∂⟨A⟩ = ⟨∂A⟩ − β (⟨A ∂U⟩ − ⟨A⟩⟨∂U⟩), for a quantity that depends on the parameters itself."""
     quantity = lambda m, x: m["q"] * x**2
@@ -143,7 +152,6 @@ def test_bad_input_is_refused(samples):
         reweight(lambda m, x: x, as_arrays(WELL), samples, min_fraction=2.0)
 
 
-@pytest.mark.slow
 def test_reweighting_in_single_precision():
     x = jax.random.normal(jax.random.key(1), (64,), jnp.float32)
     model = {"k": jnp.float32(1.0), "q": jnp.float32(0.0)}

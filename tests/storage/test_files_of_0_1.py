@@ -4,6 +4,8 @@ The folders in `data_0_1/` were written by 0.1 from the models below, in its own
 `Positive`, …): ten steps each, with every observer whose state a checkpoint holds.
 """
 
+import importlib
+import pkgutil
 import shutil
 import warnings
 from functools import partial
@@ -183,6 +185,9 @@ def test_run_goes_on_from_a_checkpoint_of_0_1(tmp_path):
 
 def test_every_renamed_class_and_field_exists():
     """Whoever renames one of them again must tell the table."""
+    for module in pkgutil.walk_packages(pk.__path__, "physkit."):
+        if not module.name.startswith("physkit.cli"):
+            importlib.import_module(module.name)
     known = {}
     waiting = [pk.core.Module]
     while waiting:
