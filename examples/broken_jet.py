@@ -7,6 +7,7 @@ jet has rolled up.
 
 import os
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,8 +22,9 @@ run = pk.run(simulation, start, days * steps_a_day, progress=False)
 
 law = pk.find(simulation, pk.equations.SphericalShallowWater)
 mass, end = np.asarray(run["mass"])[:, 2], run.state
+energy = jax.jit(lambda flow: law.energy(flow))
 print(
-    f"mass changes by {np.ptp(mass) / mass[0]:.1e}, energy by {law.energy(end) / law.energy(start) - 1:.1e}"
+    f"mass changes by {np.ptp(mass) / mass[0]:.1e}, energy by {energy(end) / energy(start) - 1:.1e}"
 )
 
 fig = plt.figure(figsize=(12, 6.6), layout="constrained")

@@ -22,7 +22,10 @@ every = pk.Every(
     density=lambda snapshot: snapshot.state.density.data,
     field=lambda snapshot: snapshot.state.magnetic_in_cells(),
 )
-simulation = pk.Simulation(simulation.integrator, dt=simulation.dt, observers=every)
+integrator = simulation.integrator
+if QUICK:
+    integrator = pk.Euler(pk.find(simulation, pk.equations.IdealMHD))
+simulation = pk.Simulation(integrator, dt=simulation.dt, observers=every)
 run = pk.run(simulation, gas, 8 * CELLS, progress=False)
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharey=True, layout="constrained")

@@ -19,6 +19,7 @@ QUICK = "PHYSKIT_QUICK" in os.environ
 cells, end = (6, 2.0) if QUICK else (16, 110.0)
 # Quick runs take what compiles fastest.
 collision = lb.TwoRelaxationTimes() if QUICK else lb.CentralMoments()
+interpolated = not QUICK
 
 # Lengths in diameters of the cylinder, speeds in that of the stream.
 grid = pk.Grid(pk.Box([16.0, 6.0], periodic=False), (16 * cells, 6 * cells))
@@ -34,7 +35,9 @@ def inflow(t, x, y):
 
 around = {"x": (sides.Dirichlet(inflow), sides.Outflow()), "y": sides.Mirror()}
 start = lb.Populations.of(grid, dt, [0.0, 0.0], around)
-equation = lb.LatticeBoltzmann(1 / 100, collision=collision, solids=(cylinder,))
+equation = lb.LatticeBoltzmann(
+    1 / 100, collision=collision, solids=(cylinder,), interpolated=interpolated
+)
 observers = pk.Every(20, force=pk.quantities.SolidForce())
 simulation = pk.Simulation(lb.StreamAndCollide(equation), dt=dt, observers=observers)
 run = pk.run(simulation, start, int(end / dt) // 20 * 20, progress=False)
