@@ -20,10 +20,10 @@ pk.use_compilation_cache()
 
 ac = pk.acoustics
 QUICK = "PHYSKIT_QUICK" in os.environ
-CELLS, SHOTS, EPOCHS = (32, 4, 2) if QUICK else (64, 16, 12)
+CELLS, SHOTS, EPOCHS = (32, 8, 5) if QUICK else (64, 16, 12)
 SIZE, RADIUS, WATER = 64.0, 21.0, 1.5  # mm, mm, mm/µs
-STEPS = 60 if QUICK else 190
-DT = 0.5 if QUICK else 0.25  # µs
+STEPS = 64 if QUICK else 190
+DT = 0.75 if QUICK else 0.25  # µs
 FREQUENCY = 0.1 if QUICK else 0.2  # MHz: the wavelength is 7.5 cells
 
 pulse = ac.WavePulse(2 * math.pi * FREQUENCY, 0.4 / FREQUENCY, 1.8 / FREQUENCY)
