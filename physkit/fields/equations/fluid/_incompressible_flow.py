@@ -60,7 +60,7 @@ class IncompressibleFlow(AbstractTendency):
     - `solids`: bodies in the flow, `Ball(…)` or an `AbstractSolid` of yours, at rest or moving: the flow takes
       their velocity where they are, by direct forcing, and less than a cell off that of a straight line from
       the surface to the next point. Ten cells across give the drag (`SolidForce`) to 2 %, twenty to 0.1 %; a
-      lift of two thousandths of it to 0.1 to 0.2 % of the drag. Pressure is that of the flow from a cell and
+      lift of two thousandths of it to 0.03 to 0.3 % of the drag. Pressure is that of the flow from a cell and
       a half off the surface on.
 
     **Good values:** `ARS222(IncompressibleFlow(ν), …)` with Σ_k |u_k| dt/h_k ≤ 0.7 (`CFLSubsteps` keeps it);
