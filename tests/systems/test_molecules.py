@@ -1,5 +1,6 @@
 """Water, polymers and proteins, at reduced size."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +76,36 @@ def test_water_melts_and_has_its_structure():
     assert 2.5 < np.max(g["value"]) < 3.6
     assert np.mean(done["kelvin"]) == pytest.approx(298, abs=25)
     assert float(sim.integrator.temperature) == pytest.approx(298 * kelvin)
+
+
+@pytest.mark.slow
+def test_the_energy_of_water_models_by_three_sums():
+    """U = q² C + 4 ε (σ¹² A − σ⁶ B) and a tail: what reweighting for other charges and σ rests on."""
+    cutoff, n = 0.4, 27
+    sim, water = pk.systems.water_box(3, cutoff=cutoff)
+    force = pk.find(sim, pk.ParticleMeshEwald).for_start(water)
+    model = pk.systems.WATER_MODELS["SPC/E"]
+
+    @jax.jit
+    def energy(scale, sigma):
+        sigmas = jnp.asarray([[1.0, 0.0], [0.0, 0.0]]) * (sigma - 1) + 1
+        other = eqx.tree_at(lambda f: pk.find(f, pk.LennardJones).sigma, force, sigmas)
+        state = water.replace(charge=scale * water.charge)
+        return other.energy(CLOCK, state, other.init(state))
+
+    oxygens = water.position[::3]
+    r = np.asarray(water.space.displacement(oxygens[:, None], oxygens[None]))
+    r = np.linalg.norm(r, axis=-1)[np.triu_indices(n, 1)]
+    r, volume = r[r < cutoff], float(water.space.volume)
+
+    def dispersion(sigma):
+        tail = 8 / 9 * np.pi * n**2 / volume * (sigma**12 / cutoff**9 - 3 * sigma**6 / cutoff**3)
+        return model.epsilon * (4 * np.sum((sigma / r) ** 12 - (sigma / r) ** 6) + tail)
+
+    charges = float(energy(1.0, model.sigma)) - dispersion(model.sigma)
+    for scale, sigma in ((1.03, 0.31), (0.9, 0.33)):
+        expected = scale**2 * charges + dispersion(sigma)
+        assert float(energy(scale, sigma)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_correction_of_a_finite_cube():
