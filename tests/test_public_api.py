@@ -41,7 +41,7 @@ PLUMBING = {
         "drop_fixed_point", "einsum", "evaluate_now", "exact_bits", "find_growables", "float_dtype",
         "fusion_barrier",
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
-        "import_extra",
+        "import_extra", "import_on_use",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete", "is_on_cpu",
         "is_exact_component", "is_tracing", "lagged_products", "linear_call", "mark_results", "matmul",
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "tensordot", "vdot",
@@ -126,8 +126,8 @@ for _layers in (FRONT_PAGE, *(layers for _, layers in FAMILIES.values())):
 def exports(init: str) -> list[str]:
     """Names that the text of an `__init__.py` re-exports explicitly, as `X as Y`."""
     found = []
-    for node in ast.parse(init).body:
-        if isinstance(node, ast.ImportFrom):
+    for node in ast.walk(ast.parse(init)):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
             found += [a.asname for a in node.names if a.asname]
     return found
 

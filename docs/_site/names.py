@@ -126,6 +126,6 @@ def documented_at() -> dict[str, str]:
 
 def exported_names(module: Any) -> list[str]:
     """Names that a folder's `__init__` re-exports explicitly, as `X as Y`."""
-    body = ast.parse(inspect.getsource(module)).body
-    froms = [node for node in body if isinstance(node, ast.ImportFrom)]
+    nodes = ast.walk(ast.parse(inspect.getsource(module)))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1]
     return sorted({a.asname for node in froms for a in node.names if a.asname})

@@ -142,6 +142,7 @@ from .calls._explain import (
     show_numbers as show_numbers,
 )
 from .calls._extras import import_extra as import_extra
+from .calls._import_on_use import import_on_use as import_on_use
 from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,

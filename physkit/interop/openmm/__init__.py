@@ -1,3 +1,10 @@
 """Force fields from OpenMM: one file for each kind of force."""
 
-from ._system import MolecularSystem as MolecularSystem, from_openmm as from_openmm
+from typing import TYPE_CHECKING
+
+from physkit.core import import_on_use as _import_on_use
+
+if TYPE_CHECKING:
+    from ._system import MolecularSystem as MolecularSystem, from_openmm as from_openmm
+else:
+    __getattr__, __dir__ = _import_on_use(__name__)
