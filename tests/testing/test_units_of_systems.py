@@ -373,16 +373,19 @@ CASES = {
     "thacker_bowl": Case({"cells": 16}),
     "barotropic_jet": Case(
         {"truncation": 6, "every": 2},
+        one,
         fixed=("length", "time"),
         why="the Earth, in metres and seconds",
     ),
     "mountain_flow": Case(
         {"truncation": 6, "every": 2},
+        one,
         fixed=("length", "time"),
         why="the Earth, in metres and seconds",
     ),
     "rossby_haurwitz_wave": Case(
         {"truncation": 6, "every": 2},
+        one,
         fixed=("length", "time"),
         why="the Earth, in metres and seconds",
     ),
