@@ -187,6 +187,7 @@ from .simulate import (
     Simulation as Simulation,
     adjoint_report as adjoint_report,
     diagnose as diagnose,
+    evaluate as evaluate,
     init as init,
     run as run,
     simulate as simulate,

@@ -39,7 +39,7 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
     "storage": ("Checkpoints", "Recording", "export", "load_checkpoint", "save_checkpoint"),
     "simulate": (
         "Carry", "NestedCheckpoint", "Result", "Reversible", "Run", "Simulation",
-        "adjoint_report", "diagnose", "init", "run", "simulate",
+        "adjoint_report", "diagnose", "evaluate", "init", "run", "simulate",
     ),
     "fit": ("Fit", "fit", "gradient_audit"),
     "ensemble": (

@@ -36,6 +36,7 @@ _ENERGY_FUNCTION = "pk.forces.EnergyFunction(function, parameters, cutoff=…)"
 _GRAPH = "pk.potentials.MessagePassing(cutoff, key=…)"
 _OPERATOR = "pk.equations.FourierNeuralOperator(channels, modes, key=…)"
 _OPENMM = "pk.interop.from_openmm(system, topology, positions)"
+_EVALUATE = "pk.evaluate(simulation, state, energy=pk.PotentialEnergy(), …)"
 _RUN = "pk.run(simulation, state, steps)"
 _SIMULATION = "pk.Simulation(integrator, dt=…)"
 _GRID = "pk.Grid([…], (cells, …))"
@@ -300,6 +301,7 @@ SYNONYMS: dict[str, str] = {
     "GaussianSource": "pk.electromagnetism.WavePulse(frequency, width, center)",
     "add_flux": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
     "FluxRegion": "pk.electromagnetism.FluxSpectrum(interval, axis, position, frequencies)",
+    "get_potential_energy": _EVALUATE, "single_point": _EVALUATE, "measure": _EVALUATE,
     "at_every": "pk.Every(interval, name=function), in Simulation(…, observers=…)",
     # lattices
     "LBM": _LBM, "LatticeBoltzmannMethod": _LBM, "BGKCollision": "pk.lattice_boltzmann.BGK()",

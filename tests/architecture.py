@@ -102,6 +102,7 @@ WORDS_ALLOWED = {
 
 # Where open-ended keyword arguments are the interface itself, not plumbing.
 KEYWORDS_ALLOWED = {
+    ("physkit/simulate/analysis/_evaluate.py", "evaluate"): "quantities by name, as of Every",
     (
         "physkit/core/numerics/_matrix_products.py",
         "at_full",

@@ -79,6 +79,7 @@ PLUMBING = {
         "RiemannFan", "Variables",
     },
     "observe": {
+        "as_observer",
         "AbstractCorrelation", "BlockAverageResult", "observe_replicas", "particles_in", "require_field",
         "require_maxwell",
     },

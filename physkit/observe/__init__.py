@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Expression as Expression,
         Finite as Finite,
         Guard as Guard,
+        as_observer as as_observer,
     )
     from ._per_replica import (
         PerReplica as PerReplica,

@@ -241,3 +241,8 @@ def as_quantity(name: str, value: object) -> AbstractQuantity:
         hint = f"{value.__name__}()" if isinstance(value, type) else "a quantity or a function"
         raise ObserverError(f"{name}={describe(value)} is not a quantity; did you mean {hint}?")
     return Expression(value)
+
+
+def as_observer(outputs: dict[str, QuantityLike]) -> AbstractObserver:
+    """An observer that records these quantities, by name, at every step."""
+    return Every(1, **outputs)

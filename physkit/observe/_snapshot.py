@@ -1,5 +1,7 @@
 """A snapshot: what observers are given of one instant of a running simulation."""
 
+from typing import ClassVar
+
 import jax
 from jaxtyping import Array, Float
 
@@ -35,6 +37,11 @@ class Snapshot(Module):
     plan: Plan
     integrator: AbstractIntegrator
     is_current: bool = static(default=False)
+
+    # Said where something else stands for a snapshot.
+    advice: ClassVar[str] = (
+        "of a state outside of a run: pk.evaluate(simulation, state, name=quantity)"
+    )
 
     @property
     def t(self) -> Float[Array, ""]:

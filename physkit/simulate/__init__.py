@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         communication_report as communication_report,
     )
     from .analysis._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
+    from .analysis._evaluate import evaluate as evaluate
     from .analysis._probe import Probe as Probe, probe as probe
     from .distributed._domain import DistributedDomain as DistributedDomain
     from .driver._chunk_driver import MAX_GROWTHS as MAX_GROWTHS, ChunkDriver as ChunkDriver

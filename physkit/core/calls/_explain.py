@@ -362,7 +362,8 @@ def _advice_for_value(value: Any, parts: tuple[Any, ...]) -> str:
         classes = tuple(p for p in parts if isinstance(p, type))
         if issubclass(value, classes):
             return f": write {value.__name__}(…), with its arguments"
-    return ""
+    advice = [part.advice for part in parts if hasattr(part, "advice")]
+    return f"; {advice[0]}" if advice else ""
 
 
 def _article(name: str) -> str:
