@@ -144,7 +144,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.UNRESOLVED: (
         SimulationDiverged,
         "the state is about to diverge: dt is too large for what is advanced explicitly (advection, reactions, "
-        "functions of the state), whose second evaluation in a step changes the state by more than its size; "
+        "functions of the state), which changes the state in a step by more than its size; "
         "reduce dt",
     ),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),

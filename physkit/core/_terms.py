@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ._clock import Clock
 from ._components import as_increment, at_time, combine_rates
@@ -184,6 +184,13 @@ class AbstractTendency(AbstractTerm):
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         # Here, for every term alike: fields with the boundary, and the values on walls, of this instant.
         return as_increment(self.rate(clock, at_time(state, clock.t))), cache
+
+    def is_unresolved(self, clock: Clock, state: State) -> Bool[Array, ""] | None:
+        """Whether an explicit step of `clock.dt` is too long to mean anything; None where nothing tells.
+
+        Asked at the end of every chunk, with no part in derivatives.
+        """
+        del clock, state
 
 
 class Function(AbstractTendency):

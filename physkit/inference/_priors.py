@@ -93,8 +93,10 @@ class LogNormal(AbstractPrior):
 
     def log_density(self, value: Float[Array, "*v"]) -> Float[Array, "*v"]:
         median, std = _like(value, self.median, self.std)
-        log = jnp.log(value)
-        return _log_normal_density(log, jnp.log(median), std) - log
+        is_inside = value > 0  # wider bounds may lead elsewhere
+        log = jnp.log(jnp.where(is_inside, value, 1))
+        density = _log_normal_density(log, jnp.log(median), std) - log
+        return jnp.where(is_inside, density, -jnp.inf)
 
     def sample(self, key: Key, shape: tuple[int, ...]) -> Float[Array, "*v"]:
         unit = jax.random.normal(key, shape, self.std.dtype)
@@ -125,7 +127,8 @@ class HalfNormal(AbstractPrior):
 
     def log_density(self, value: Float[Array, "*v"]) -> Float[Array, "*v"]:
         (std,) = _like(value, self.std)
-        return _log_normal_density(value, jnp.zeros_like(value), std) + _LOG_TWO
+        density = _log_normal_density(value, jnp.zeros_like(value), std) + _LOG_TWO
+        return jnp.where(value >= 0, density, -jnp.inf)
 
     def sample(self, key: Key, shape: tuple[int, ...]) -> Float[Array, "*v"]:
         unit = jnp.abs(jax.random.normal(key, shape, self.std.dtype))
@@ -157,7 +160,8 @@ class HalfCauchy(AbstractPrior):
 
     def log_density(self, value: Float[Array, "*v"]) -> Float[Array, "*v"]:
         (scale,) = _like(value, self.scale)
-        return _LOG_TWO_OVER_PI - jnp.log(scale) - jnp.log1p((value / scale) ** 2)
+        density = _LOG_TWO_OVER_PI - jnp.log(scale) - jnp.log1p((value / scale) ** 2)
+        return jnp.where(value >= 0, density, -jnp.inf)
 
     def sample(self, key: Key, shape: tuple[int, ...]) -> Float[Array, "*v"]:
         unit = jax.random.uniform(key, shape, self.scale.dtype)

@@ -136,6 +136,7 @@ def chain_sweep(
     method = method or NUTS()
     coordinates = posterior.coordinates
     size = coordinates.origin.size
+    _require_same_coordinates(posterior, around)
     metric = np.ones(size) if around is None else np.diag(around.covariance)
     if method.dense_metric:
         metric = np.eye(size) if around is None else around.covariance
@@ -145,6 +146,24 @@ def chain_sweep(
     starts = np.asarray(starts).astype(coordinates.precision)
     first: tuple[Simulation, Array] = (simulation, as_device_array(starts[0]))
     return Sweep(first, warmup + draws, over=SweepAxis("state", starts, "start"), key=key)
+
+
+def _require_same_coordinates(posterior: Posterior, around: LaplaceApproximation | None) -> None:
+    """**Errors:** `ParameterError` for an approximation in other coordinates than the posterior's."""
+    if around is None:
+        return
+    pairs = [
+        [np.asarray(x) for x in jax.tree.leaves(p.coordinates)]
+        for p in (posterior, around.posterior)
+    ]
+    is_same = posterior.names == around.posterior.names and len(pairs[0]) == len(pairs[1])
+    if not is_same or not all(
+        a.shape == b.shape and np.allclose(a, b) for a, b in zip(*pairs, strict=True)
+    ):
+        raise ParameterError(
+            f"around= approximates another posterior, of {list(around.posterior.names)}: this one is of "
+            f"{list(posterior.names)}, or has another start or other bounds"
+        )
 
 
 def _starts(

@@ -43,7 +43,10 @@ def read_openqasm(text: str) -> Circuit:
     try:
         program = package.parse(text)
     except Exception as error:
-        raise ParameterError(f"this is no OpenQASM 3 program: {error}") from error
+        why = (
+            str(error).strip() or f"it begins with {text.strip()[:40]!r}; of a file, give its text"
+        )
+        raise ParameterError(f"this is no OpenQASM 3 program: {why}") from error
     reader = _Reader(package.ast)
     for statement in program.statements:
         reader.read(statement)

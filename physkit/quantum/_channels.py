@@ -119,6 +119,10 @@ class Kraus(AbstractChannel):
     def __init__(self, matrices: ArrayLike | Sequence, *sites: int):
         self.matrices = tuple(as_elements(m) for m in matrices)  # pyright: ignore
         self.sites = as_site_tuple(sites)
+        if len({len(m) for m in self.matrices}) != 1:
+            raise ShapeError(
+                f"Kraus operators are matrices of one size, [k D D]; got {[len(m) for m in self.matrices]}"
+            )
         k = np.array(self.matrices)
         total = np.einsum("kba,kbc->ac", k.conj(), k)
         error = float(np.max(np.abs(total - np.eye(len(total)))))

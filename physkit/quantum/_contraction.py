@@ -1,7 +1,9 @@
 """Small matrices applied to a few axes of a large array, which is never made into a matrix."""
 
 import math
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +83,19 @@ def as_matrix(x: Array) -> Array:
     """`[rows…, columns…]`, with as many axes for rows as for columns, as `[D D]`."""
     size = math.prod(x.shape[: x.ndim // 2])
     return x.reshape(size, size)
+
+
+def as_whole(sites: Sequence[Any]) -> tuple[int, ...]:
+    """Subsystems as Python's whole numbers.
+
+    **Errors:** `ShapeError` for what is none: an angle that was given in the place of a subsystem, say.
+    """
+    try:
+        return tuple(operator.index(s) for s in sites)
+    except TypeError as error:
+        raise ShapeError(
+            f"subsystems are whole numbers, and follow the angles, as in RX(0.3, 0); got {list(sites)}"
+        ) from error
 
 
 def check_sites(sites: Sequence[int], dims: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     AbstractTendency,
@@ -34,7 +34,7 @@ from physkit.core import (
 from ._contraction import dagger
 from ._local_parts import FEW_LEVELS, LocalPart, apply_parts
 from ._operators import AbstractOperator
-from ._pauli_sum import require_all_qubits
+from ._pauli_sum import has_pauli_strings, require_all_qubits
 from ._quantum_state import AbstractQuantumState
 from ._state_vector import StateVector
 
@@ -63,6 +63,16 @@ class AbstractEvolution(AbstractTendency):
                 f"{type(self).__name__} drives a StateVector or a DensityMatrix; got {describe(found)}"
             )
         return found
+
+    def is_unresolved(self, clock: Clock, state: State) -> Bool[Array, ""]:
+        """Whether dt ‖dx/dt‖ > ‖x‖: an explicit step then multiplies what it should turn."""
+        quantum = self.state_of(state)
+        register = quantum.register if isinstance(quantum, StateVector) else None
+        rate = self.rate(clock, state)
+        x, dx = quantum.array, rate if self.component is None else rate[self.component]
+        sizes = jnp.stack([jnp.sum(a.real**2 + a.imag**2) for a in (x, dx)])
+        before, change = sizes if register is None else register.sum(sizes)
+        return jnp.isfinite(before) & ~(clock.dt**2 * change <= before)
 
     def as_rate(self, rate: Array) -> Rate:
         """The rate of the component that it drives, as terms return it."""
@@ -201,8 +211,9 @@ class Lindblad(AbstractEvolution):
 
     def damped(self, x: Array, t: ArrayLike, dims: tuple[int, ...]) -> Array:
         """(−iH − ½ Σ γ L†L) x: what happens to a vector while nothing jumps."""
-        few = math.prod(dims) <= FEW_LEVELS
-        parts = self.hamiltonian.local_parts(t) if few else None
+        # Many qubits: a flip of axes for Pauli strings is less than a matrix for each of them.
+        is_small = math.prod(dims) <= FEW_LEVELS or not has_pauli_strings(self.hamiltonian)
+        parts = self.hamiltonian.local_parts(t) if is_small else None
         left = _turned(self.hamiltonian.apply(x, t)) if parts is None else jnp.zeros_like(x)
         parts = [part._replace(matrix=-1j * part.matrix) for part in parts or ()]
         for jump in self.jumps:

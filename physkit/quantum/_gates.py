@@ -22,7 +22,7 @@ from physkit.core import (
     static,
 )
 
-from ._contraction import apply_matrix, check_sites
+from ._contraction import apply_matrix, as_whole, check_sites
 from ._operators import as_elements
 from ._pauli_sum import apply_pauli
 
@@ -265,10 +265,12 @@ def _apply_where_one(gate: AbstractGate, controls: tuple[int, ...], x: Array) ->
 def as_site_tuple(sites: tuple[int, ...]) -> tuple[int, ...]:
     """Subsystems as whole numbers.
 
-    **Errors:** `ShapeError` for none, a negative one, or one named twice.
+    **Errors:** `ShapeError` for none, a negative one, one named twice, or what is no whole number.
     """
-    found = tuple(int(s) for s in sites)
+    found = as_whole(sites)
     if not found:
         raise ShapeError("a gate acts on subsystems: give their numbers, e.g. X(0)")
+    if min(found) < 0:
+        raise ShapeError(f"subsystems are numbered from 0; got {list(sites)}")
     check_sites(found, (2,) * (max(found) + 1))
     return found

@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import as_key, at_full_precision, scale_array, vdot
+from physkit.core import (
+    DeclarationError,
+    ShapeError,
+    as_key,
+    at_full_precision,
+    describe,
+    scale_array,
+    vdot,
+)
 
 from ._density_matrix import DensityMatrix
 from ._quantum_state import AbstractQuantumState, Sites, as_sites
@@ -66,7 +74,16 @@ def fidelity(a: AbstractQuantumState, b: AbstractQuantumState) -> Float[Array, "
         |⟨a|b⟩|²,   ⟨a|ρ|a⟩,   (Tr √(√ρ σ √ρ))²
 
     of two pure states, a pure and a mixed one, two mixed ones.
+
+    **Errors:** `ShapeError` for states of other dimensions; `DeclarationError` for what is no state.
     """
+    for state in (a, b):
+        if not isinstance(state, AbstractQuantumState):
+            raise DeclarationError(
+                f"a fidelity is one of a StateVector or a DensityMatrix; got {describe(state)}"
+            )
+    if a.dims != b.dims:
+        raise ShapeError(f"states of dimensions {list(a.dims)} and {list(b.dims)} have no fidelity")
     return _fidelity(a, b)
 
 

@@ -22,7 +22,7 @@ from physkit.core import (
     static,
 )
 
-from ._contraction import apply_matrix
+from ._contraction import apply_matrix, as_whole
 from ._local_parts import LocalPart
 from ._register import Register
 
@@ -111,7 +111,7 @@ class LocalOperator(AbstractOperator):
     sites: tuple[int, ...] = static()
 
     def __init__(self, matrix: ArrayLike | Sequence, *sites: int):
-        self.elements, self.sites = as_elements(matrix), tuple(int(s) for s in sites)
+        self.elements, self.sites = as_elements(matrix), as_whole(sites)
         if not sites:
             raise ShapeError("a local operator acts on subsystems: LocalOperator(matrix, 0)")
 

@@ -106,15 +106,23 @@ def require_all_qubits(operators: PyTree, dims: Sequence[int]) -> None:
 
     Applied to numbers alone, fewer letters are those of the leading qubits, and more reach the columns of ρ.
     """
-    for part in jax.tree.leaves(operators, is_leaf=lambda x: isinstance(x, PauliSum)):
-        if not isinstance(part, PauliSum):
-            continue
+    for part in _sums(operators):
         n = part.num_qubits
         if n > len(dims) or 2 in dims[n:]:
             raise ShapeError(
                 f"Pauli strings of {n} qubits, such as {part.strings[0]!r}, on subsystems of dimensions "
                 f"{list(dims)}: write I for a qubit that is left alone, or PauliSum({{'Z0': …}}, qubits=…)"
             )
+
+
+def has_pauli_strings(operator: AbstractOperator) -> bool:
+    """Whether some of the operator is a `PauliSum`."""
+    return bool(_sums(operator))
+
+
+def _sums(operators: PyTree) -> list[PauliSum]:
+    found = jax.tree.leaves(operators, is_leaf=lambda x: isinstance(x, PauliSum))
+    return [part for part in found if isinstance(part, PauliSum)]
 
 
 def apply_pauli(string: str, x: Array) -> Array:

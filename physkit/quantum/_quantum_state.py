@@ -23,7 +23,7 @@ from physkit.core import (
     scale_array,
 )
 
-from ._contraction import check_sites
+from ._contraction import as_whole, check_sites
 from ._operators import AbstractOperator
 
 Sites: TypeAlias = Sequence[int] | int | None  # subsystems; None for all
@@ -155,7 +155,7 @@ def as_sites(sites: Sites, dims: Sequence[int]) -> tuple[int, ...]:
     """
     if sites is None:
         return tuple(range(len(dims)))
-    found = (int(sites),) if isinstance(sites, int | np.integer) else tuple(int(s) for s in sites)
+    found = as_whole(sites if isinstance(sites, Sequence | np.ndarray) else (sites,))
     check_sites(found, dims)
     return found
 

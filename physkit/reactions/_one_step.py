@@ -7,6 +7,8 @@ from physkit.core import DeclarationError, ParameterError, as_count, explain_cal
 
 from ._reaction_network import ReactionNetwork
 
+_NEGLIGIBLE = 1e-6  # of the probability, at the largest number of molecules
+
 
 @explain_call
 def one_step_distribution(
@@ -28,7 +30,7 @@ def one_step_distribution(
     **Returns:** p, `[largest + 1]`, which sums to 1.
 
     **Errors:** `DeclarationError` for several species, or reactions that change more than one molecule;
-    `ParameterError` for a network that never takes a molecule.
+    `ParameterError` for a network that never takes a molecule, or a `largest` that cuts off more than 1e-6.
 
     **Reference:** van Kampen, Stochastic Processes in Physics and Chemistry, 3rd ed., section VI.3.
     """
@@ -51,4 +53,10 @@ def one_step_distribution(
     with np.errstate(divide="ignore"):
         logs = np.concatenate([[0.0], np.cumsum(np.log(up[:-1]) - np.log(down[1:]))])
     weights = np.exp(logs - logs.max())
-    return weights / weights.sum()
+    p = weights / weights.sum()
+    if up[-1] > 0 and p[-1] > _NEGLIGIBLE:
+        raise ParameterError(
+            f"largest={largest} cuts the distribution off: {p[-1]:.2g} of it is there, and the number still "
+            "grows. Give more"
+        )
+    return p

@@ -18,6 +18,7 @@ from physkit.core import (
     describe,
     param,
     replace_fields,
+    require_positive,
 )
 
 
@@ -31,7 +32,8 @@ class Populations(AbstractComponent):
     - `counts`: `[species]`, whole numbers from 0 to 2³¹ − 1.
     - `volume`: Ω, which makes numbers of concentrations; volume unit.
 
-    **Errors:** `ComponentError` for counts that are no whole numbers, or negative, or not `[species]`.
+    **Errors:** `ComponentError` for counts that are no whole numbers, or negative, or not `[species]`;
+    `ParameterError` for a volume that is not positive.
     """
 
     counts: Int[Array, " species"] = evolving()
@@ -46,6 +48,7 @@ class Populations(AbstractComponent):
             raise ComponentError(f"counts are from 0 to 2³¹ − 1; got {describe(counts)}")
         self.counts = array.astype(jnp.int32)
         self.volume = jnp.asarray(volume, float) if not hasattr(volume, "dtype") else volume
+        require_positive(self, "volume")
 
     def with_counts(self, counts: Int[Array, " species"]) -> "Populations":
         """Other copy numbers in the same volume, unchecked."""

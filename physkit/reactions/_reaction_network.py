@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -12,10 +13,13 @@ from jaxtyping import Array, Float
 from physkit.core import (
     AbstractTendency,
     Clock,
+    ComponentError,
     DeclarationError,
+    ParameterError,
     ShapeError,
     State,
     as_parameter,
+    concrete_value,
     describe,
     get_component,
     param,
@@ -94,6 +98,9 @@ class ReactionNetwork(AbstractEquation):
 
     def __check_init__(self):
         require_nonnegative(self, "rates")
+        numbers = concrete_value(self.rates)
+        if numbers is not None and np.isnan(numbers.astype(float)).any():
+            raise ParameterError(f"ReactionNetwork: rates are numbers; got {numbers}")
 
     @property
     def stoichiometry(self) -> np.ndarray:
@@ -163,7 +170,13 @@ class RateEquations(AbstractTendency):
     def rate(self, clock: Clock, state: State) -> State:
         del clock
         name = self.network.component
-        rate = self.network.concentration_rates(get_component(state, name))
+        concentrations = get_component(state, name)
+        if not isinstance(concentrations, jax.Array | np.ndarray):
+            raise ComponentError(
+                f"RateEquations move concentrations, an array [species]; got {describe(concentrations)}. "
+                "Gillespie and TauLeaping move Populations"
+            )
+        rate = self.network.concentration_rates(concentrations)
         return rate if name is None else {name: rate}
 
 
@@ -171,6 +184,10 @@ def _parse(reaction: str) -> tuple[dict[str, int], dict[str, int]]:
     """Both sides of a reaction."""
     if not isinstance(reaction, str) or len(reaction.split("->")) != 2:
         raise DeclarationError(f'a reaction is written "2 A + B -> C"; got {describe(reaction)}')
+    if "<" in reaction:
+        raise DeclarationError(
+            f"a reaction and its reverse are two, each with a rate, not {reaction!r}"
+        )
     sides: list[dict[str, int]] = []
     for text in reaction.split("->"):
         side: dict[str, int] = {}

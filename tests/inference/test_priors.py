@@ -72,6 +72,21 @@ def test_widths_must_be_above_zero():
             make()
 
 
+def test_wider_bounds_do_not_widen_a_prior():
+    """Bounds may cut a prior off; beyond its support there is no density, whatever they are."""
+    values = jnp.array([-0.5, 0.0, 0.7])
+    for prior in (
+        pk.priors.HalfNormal(1.0),
+        pk.priors.HalfCauchy(2.0),
+        pk.priors.LogNormal(1.0, 0.5),
+    ):
+        density = np.asarray(prior.log_density(values))
+        assert density[0] == -np.inf
+        assert np.isfinite(density[2])
+        slope = jax.grad(lambda x, p=prior: p.log_density(x))(jnp.asarray(0.7))
+        assert np.isfinite(slope)
+
+
 def posterior(objective=lambda m: m["x"] - 1.0, **changes):
     arguments = {"model": {"x": jnp.ones(3), "n": jnp.arange(3)}, "where": lambda m: m["x"]}
     arguments |= changes

@@ -171,6 +171,9 @@ def test_a_killed_chain_goes_on_where_it_stood(tmp_path):
 def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_precision():
     laplace = laplace_approximation(regression())
     np.testing.assert_allclose(laplace.values["slope"], MEAN, rtol=1e-6)
+    other = Posterior(lambda m: m["x"] - 1.0, {"x": jnp.zeros(3)}, where=lambda m: {"x": m["x"]})
+    with pytest.raises(pk.errors.ParameterError, match="approximates another posterior"):
+        chain_sweep(other, around=laplace)
     # The evidence of a linear model: ln ∫ exp(−½ Σ r²) N(slope | 0, 4) d slope.
     residual = (DESIGN @ MEAN - DATA) / NOISE
     exponent = 0.5 * (residual @ residual + MEAN @ MEAN / 4)

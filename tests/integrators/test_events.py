@@ -71,3 +71,18 @@ def test_zeno_is_reported():
         pk.run(sim, jnp.array([0.5, 0.0]), 40, progress=False)
     with pytest.raises(DeclarationError, match="takes events"):
         Events(RK4(fall))
+
+
+def test_mistakes_are_named():
+    height, same = lambda t, x: x[0], lambda t, x: x
+    fall = pk.Function(lambda t, x: jnp.stack([x[1], -jnp.ones_like(x[0])]))
+    noisy = pk.integrators.EulerMaruyama(fall, diffusion=0.1)
+    for integrator, event, says in (
+        (RK4(fall), Event(lambda t, x: x[0] < 0, same), "falls through zero"),
+        (RK4(fall), Event(lambda t, x: x, same), "one number"),
+        (RK4(fall), Event(height, lambda t, x: x[:1]), r"float64\[1\] in the place of"),
+        (noisy, Event(height, same), "EulerMaruyama draws some"),
+    ):
+        sim = pk.Simulation(Events(integrator, event), dt=0.1)
+        with pytest.raises(DeclarationError, match=says):
+            pk.simulate(sim, jnp.array([0.5, 0.0]), 2, key=0)

@@ -1,5 +1,7 @@
 """States, gates, circuits and channels against matrices of the whole space."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import scipy.linalg
 
 import physkit as pk
 from physkit import quantum as q
+from physkit.quantum._contraction import as_whole
 
 DIMS = (2, 2, 2)
 P = q.pauli_matrix
@@ -178,6 +181,54 @@ def test_single_precision_stays_single():
     assert noisy.elements.dtype == jnp.complex64
 
 
+class Own(q.AbstractGate):
+    """diag(1, factor e^{iφ}), whose inverse and conjugate turn back by `back` and `mirror`."""
+
+    angle: jax.Array = pk.param()
+    sites: tuple[int, ...] = pk.static(default=(0,))
+    factor: float = pk.static(default=1.0)
+    back: float = pk.static(default=-1.0)
+    mirror: float = pk.static(default=-1.0)
+
+    def apply(self, x):
+        real = jnp.stack([jnp.ones_like(self.angle), self.factor * jnp.cos(self.angle)])
+        imaginary = jnp.stack([0 * self.angle, self.factor * jnp.sin(self.angle)])
+        return q.apply_matrix(jnp.diag(jax.lax.complex(real, imaginary)), x, self.sites)
+
+    def inverse(self):
+        return dataclasses.replace(self, angle=self.back * self.angle)
+
+    def conjugate(self):
+        return dataclasses.replace(self, angle=self.mirror * self.angle)
+
+
+class Dephasing(q.AbstractChannel):
+    """Z with a probability, in words of one's own."""
+
+    probability: jax.Array = pk.param()
+    share: float = pk.static(default=1.0)
+    sites: tuple[int, ...] = pk.static(default=(0,))
+
+    def weights(self):
+        return jnp.stack([1 - self.probability, self.share * self.probability])
+
+    def operators(self):
+        return jnp.array([np.eye(2), q.pauli_matrix("Z")], complex)
+
+
+def noisy_of(operation):
+    return q.Circuit(q.H(0), operation)(q.StateVector.basis((2,)).density())
+
+
+def test_gates_and_channels_of_ones_own():
+    x = q.PauliSum({"X": 1.0})
+    turned = lambda angle: q.Circuit(q.H(0), Own(angle))(q.StateVector.basis((2,))).expectation(x)
+    value, slope = jax.value_and_grad(turned)(0.4)
+    np.testing.assert_allclose([value, slope], [np.cos(0.4), -np.sin(0.4)], atol=1e-14)
+    np.testing.assert_allclose(turned(0.4), value, atol=1e-14)
+    np.testing.assert_allclose(noisy_of(Dephasing(0.1)).expectation(x), 0.8, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -204,7 +255,21 @@ def test_single_precision_stays_single():
         ),
         (lambda: q.StateVector.basis((2, 2), 1), pk.errors.ShapeError, "one for each"),
         (lambda: q.BitFlip(1.5, 0), pk.errors.ParameterError, "0 … 1"),
+        (lambda: q.X(-1), pk.errors.ShapeError, "from 0"),
+        (lambda: q.Kraus([np.eye(2), [[1]]], 0), pk.errors.ShapeError, "one size"),
+        (
+            lambda: q.fidelity(q.StateVector.basis((2,)), q.StateVector.basis((2, 2))),
+            pk.errors.ShapeError,
+            "no fidelity",
+        ),
         (lambda: q.CNOT(0, 0), pk.errors.ShapeError, "named once"),
+        # What RX(0, 0.3), and StateVector.entropy(0.0), ask without the checks of types.
+        (lambda: as_whole((0.3,)), pk.errors.ShapeError, "follow the angles"),
+        (lambda: noisy_of(Own(0.1, factor=2.0)), pk.errors.DeclarationError, "U†U"),
+        (lambda: noisy_of(Own(0.1, back=1.0)), pk.errors.DeclarationError, "`inverse` does not"),
+        (lambda: noisy_of(Own(0.1, mirror=1.0)), pk.errors.DeclarationError, "`conjugate` has not"),
+        (lambda: noisy_of(Dephasing(0.1, 2.0)), pk.errors.ParameterError, "keeps the trace"),
+        (lambda: noisy_of(Dephasing(-0.1)), pk.errors.ParameterError, "not negative"),
         (
             lambda: q.Circuit(q.X(2))(q.StateVector.basis((2, 2))),
             pk.errors.ShapeError,

@@ -156,6 +156,15 @@ def test_a_krylov_space_that_is_too_small_is_reported():
         pk.run(pk.Simulation(krylov, dt=1.0), q.StateVector.basis((2, 2, 2)), 1, progress=False)
 
 
+@pytest.mark.parametrize("state", [q.StateVector.basis((2,)), q.DensityMatrix.basis((2,))])
+def test_steps_far_too_long_for_runge_kutta_end_a_run(state):
+    """‖H‖ dt = 5: the norm would be 10²⁰⁰ a moment later."""
+    method = pk.RK4(q.UnitaryEvolution(q.PauliSum({"X": 50.0})))
+    with pytest.raises(pk.errors.SimulationDiverged, match="dt is too large"):
+        pk.run(pk.Simulation(method, dt=0.1), state, 40, progress=False)
+    pk.run(pk.Simulation(method, dt=0.002), state, 4, progress=False)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [

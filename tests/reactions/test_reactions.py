@@ -132,6 +132,17 @@ def test_mistakes_are_explained():
         Populations([1.5])
     with pytest.raises(ComponentError, match="counts are from 0"):
         Populations([-1])
+    with pytest.raises(DeclarationError, match="reverse are two"):
+        ReactionNetwork(["A <-> B"], rates=[1.0])
+    with pytest.raises(ParameterError, match="rates are numbers"):
+        ReactionNetwork(["A -> B"], rates=[float("nan")])
+    with pytest.raises(ParameterError, match="volume must be positive"):
+        Populations([1], volume=0.0)
+    with pytest.raises(ParameterError, match="largest=10 cuts"):
+        one_step_distribution(BIRTH_AND_DEATH, 10.0, largest=10)
+    smooth = pk.Simulation(RK4(RateEquations(BIRTH_AND_DEATH)), dt=0.1)
+    with pytest.raises(ComponentError, match="move concentrations"):
+        pk.simulate(smooth, Populations([1]), 1)
     sim = pk.Simulation(Gillespie(BIRTH_AND_DEATH), dt=1.0)
     with pytest.raises(ShapeError, match="the state has 2 counts"):
         pk.simulate(sim, Populations([1, 2]), 1, key=0)

@@ -1,9 +1,19 @@
 """Explicit Runge–Kutta methods: one implementation for all tableaux."""
 
 import equinox as eqx
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
-from physkit.core import Cache, Clock, Rate, State, Tendencies, combine_rates, shift
+from physkit.core import (
+    AbstractTendency,
+    Cache,
+    Clock,
+    Rate,
+    State,
+    Tendencies,
+    combine_rates,
+    shift,
+)
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
@@ -45,6 +55,14 @@ class AbstractRungeKutta(AbstractIntegrator):
     def is_stale(self, before: State, after: State) -> bool:
         del before, after
         return False  # every rate is computed where it is used
+
+    def is_unresolved(
+        self, plan: None, clock: Clock, state: State, aux: Cache
+    ) -> Bool[Array, ""] | None:
+        terms = (term for term in self.tendency.terms if isinstance(term, AbstractTendency))
+        found = [term.is_unresolved(clock, state) for term in terms]
+        found = [unresolved for unresolved in found if unresolved is not None]
+        return jnp.any(jnp.stack(found)) if found else None
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []

@@ -54,6 +54,10 @@ class Event(Module):
         found = jnp.asarray(self._call(self.condition, clock, state))
         if found.ndim:
             raise DeclarationError(f"a condition is one number; it returned shape {found.shape}")
+        if not jnp.issubdtype(found.dtype, jnp.floating):
+            raise DeclarationError(
+                f"a condition is a number that falls through zero, such as a height; it returned {found.dtype}"
+            )
         return found
 
     def after(self, clock: Clock, state: State) -> State:
@@ -61,6 +65,13 @@ class Event(Module):
         new = self._call(self.reset, clock, state)
         if jax.tree.structure(new) != jax.tree.structure(state):
             raise DeclarationError("a reset returns a state of the form that it was given")
+        for before, x in zip(jax.tree.leaves(state), jax.tree.leaves(new), strict=True):
+            kinds = [f"{jnp.result_type(v)}{list(jnp.shape(v))}" for v in (before, x)]
+            if kinds[0] != kinds[1]:
+                raise DeclarationError(
+                    f"a reset returns a state of the form that it was given: {kinds[1]} in the place of "
+                    f"{kinds[0]}"
+                )
         return new
 
     def _call(self, function: Callable, clock: Clock, state: State) -> Any:
@@ -91,7 +102,8 @@ class Events(AbstractIntegrator):
     - `max_events`: in a step, at most. A ball that comes to rest bounces infinitely often in a finite time
       (Zeno): then a run ends with `StepSizeError`, as it does where a reset does not turn the fall round.
 
-    **Errors:** `DeclarationError` without events; `ParameterError` for a number of events below 1.
+    **Errors:** `DeclarationError` without events, or for an integrator that draws noise; `ParameterError` for a
+    number of events below 1.
 
     **Notes:** an event is seen where its number is negative at the end of a step: give a dt shorter than what
     dips below zero and comes back. A start with a negative number waits until it was positive. First
@@ -115,7 +127,15 @@ class Events(AbstractIntegrator):
         return self.integrator.prepare(state, dt)
 
     def init(self, plan: Plan, clock: Clock, state: State) -> tuple[Aux, Faults]:
-        return self.integrator.init(plan, clock, state), Faults.none()
+        aux = self.integrator.init(plan, clock, state)
+        if clock.noise_key is not None and AbstractIntegrator.draws_momentum(
+            self.integrator, plan, clock, state, aux
+        ):
+            raise DeclarationError(
+                f"Events finds its times along steps without noise, and {type(self.integrator).__name__} draws "
+                "some: the path to an event would change with its time"
+            )
+        return aux, Faults.none()
 
     def refresh(
         self, plan: Plan, clock: Clock, state: State, aux: tuple[Aux, Faults]

@@ -14,6 +14,7 @@ from .._gates import AbstractGate
 from .._quantum_state import AbstractQuantumState
 from .._register import Register
 from .._state_vector import StateVector
+from ._own_operations import check_own_operations
 from ._reversible_circuit import apply_gates
 
 Q = TypeVar("Q", bound=AbstractQuantumState)
@@ -68,6 +69,7 @@ class Circuit(Module):
             raise ShapeError(
                 f"a circuit on {self.num_sites} subsystems; the state has {len(state.dims)}"
             )
+        check_own_operations(self.gates, state.dims)
         return _run(self, state)
 
     @property
@@ -92,6 +94,7 @@ class Circuit(Module):
 
         The mean of |ψ⟩⟨ψ| over keys is what the circuit makes of `state.density()`.
         """
+        check_own_operations(self.gates, state.dims)
         return _sample(self, state, as_key(key))
 
 

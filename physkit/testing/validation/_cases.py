@@ -26,6 +26,7 @@ from .inference import (
 )
 from .particles import (
     _barostats,
+    _bounces,
     _cosmology,
     _crystals,
     _electrostatics,
@@ -56,6 +57,7 @@ _GROUPS = (
     _barostats,
     _ensembles,
     _orders,
+    _bounces,
     _reversal,
     _waves,
     _reaction,
