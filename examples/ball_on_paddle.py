@@ -125,6 +125,11 @@ left.plot(
 left.set(xlabel="time / s", ylabel="position / m", title="A throw that the network has not seen")
 left.set_ylim(-1.0, 2.4)
 left.legend(frameon=False, ncols=2, loc="upper center")
-pk.plot.fit_history(found, ax=right)
-right.set_title("−bounces per throw, and σ")
+pk.plot.apply_style(right)
+history = found.history
+tried = np.asarray(history.evaluations)
+right.semilogx(tried, -np.asarray(history.best), color="#0072B2", label="best of a generation")
+right.semilogx(tried, -np.asarray(history.mean), color="#D55E00", label="mean of a generation")
+right.set(xlabel="networks tried", ylabel="bounces a throw", ylim=(0, None), title="The search")
+right.legend(frameon=False, loc="lower right")
 figure.savefig("ball_on_paddle.png", dpi=150)

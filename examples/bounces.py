@@ -73,7 +73,7 @@ print(f"derivative against differences: median {np.median(error):.1e}")
 
 with pk.plot.style():
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=(3, 2)
+        1, 2, figsize=(10, 3.0), layout="constrained", width_ratios=(2, 1)
     )
     x = np.linspace(-0.3, 5.3, 400)
     left.fill_between(x, np.asarray(ground(x)), -0.4, color="#8c6d46", alpha=0.5, lw=0)
@@ -89,5 +89,6 @@ with pk.plot.style():
     right.plot(t, differences, color="#D55E00", lw=3, alpha=0.5, label="differences of two throws")
     right.plot(t, exact, color="#0072B2", lw=1.2, label="derivative through the bounces")
     right.set(xlabel="time / s", ylabel="∂ height / ∂ $v_x$ / s", xlim=(0, t[-1]))
-    right.legend(frameon=False)
+    right.set_ylim(-0.8, 2.2)
+    right.legend(loc="upper left")
     figure.savefig("bounces.png", dpi=130)

@@ -16,7 +16,7 @@ from physkit import systems
 pk.use_compilation_cache()
 
 quick = "PHYSKIT_QUICK" in os.environ
-sizes = (4, 8) if quick else (16, 32, 64)
+sizes = (4, 8) if quick else (8, 16, 32)
 sweeps = 60 if quick else 1500
 critical = systems.ISING_TEMPERATURE
 temperatures = np.linspace(1.6, 3.2, 5 if quick else 17)
@@ -60,6 +60,7 @@ with pk.plot.style():
         ax.imshow(snapshot(T), cmap="bone", vmin=-1.6, vmax=1.2, interpolation="nearest")
         ax.set(xticks=[], yticks=[], title=f"$k_BT = {T:.3f}\\,J$")
         ax.grid(False)
+        ax.spines[:].set_visible(False)
     left, middle, right = axes[1]
     fine = np.linspace(1.6, 3.2, 801)
     exact = systems.onsager_solution(fine)

@@ -4,6 +4,7 @@ Two π/2 pulses with a wait between; each point is 200 repetitions. The model is
 it is.
 """
 
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +15,7 @@ from physkit import quantum as q
 pk.use_compilation_cache()
 
 SHOTS, WAITS = 200, 60
-SPACING = 0.2  # of the waits, in µs
+SPACING, BETWEEN = 0.2, 5  # of the waits, in µs, and steps from one to the next
 TRUE = {"detuning": 2 * np.pi * 0.35, "T2": 6.0}
 half = q.Circuit(q.RX(np.pi / 2, 0))
 
@@ -26,8 +27,9 @@ class Ramsey(pk.Module):
     dephasing: jnp.ndarray = pk.param()  # 1 / T2
 
 
-def excited(model, between=1):
-    """P(1) after the second pulse, by the wait between the two; `between`: steps from wait to wait."""
+@jax.jit
+def excited(model):
+    """P(1) after the second pulse, by the wait between the two, at every step."""
     system = q.Lindblad(
         q.PauliSum({"Z": 0.5 * model.detuning}),
         q.Jump(q.PauliSum({"Z": 1.0}), 0.5 * model.dephasing),
@@ -38,21 +40,21 @@ def excited(model, between=1):
 
     simulation = pk.Simulation(
         pk.integrators.Magnus(system),
-        dt=SPACING / between,
+        dt=SPACING / BETWEEN,
         observers=pk.Every(1, p=measured),
         guards=(),
     )
-    steps = between * WAITS
-    return pk.simulate(simulation, half(q.DensityMatrix.basis((2,))), steps).frames["p"]
+    start = half(q.DensityMatrix.basis((2,)))
+    return pk.simulate(simulation, start, BETWEEN * WAITS).frames["p"]
 
 
 truth = Ramsey(TRUE["detuning"], 1 / TRUE["T2"])
-exact = np.asarray(excited(truth))
+exact = np.asarray(excited(truth))[::BETWEEN]
 counts = np.random.default_rng(1).binomial(SHOTS, np.clip(exact, 0, 1)) / SHOTS
 sigma = np.sqrt(np.clip(counts * (1 - counts), 0.25 / SHOTS, None) / SHOTS)
 
 fit = pk.fit(
-    lambda m: (excited(m) - counts) / sigma,
+    lambda m: (excited(m)[::BETWEEN] - counts) / sigma,
     Ramsey(2.0, 0.3),
     where=lambda m: {"detuning": m.detuning, "dephasing": m.dephasing},
     method=pk.fitting.LevenbergMarquardt(),
@@ -61,13 +63,19 @@ print(fit)
 print(f"detuning {float(fit.model.detuning):.4f} (true {TRUE['detuning']:.4f})")
 print(f"T2 {1 / float(fit.model.dephasing):.3f} (true {TRUE['T2']:.3f})")
 
-t, fine = SPACING * np.arange(WAITS + 1), SPACING / 5 * np.arange(5 * WAITS + 1)
+t = SPACING * np.arange(WAITS + 1)
+fine = SPACING / BETWEEN * np.arange(BETWEEN * WAITS + 1)
 with pk.plot.style():
     fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
     ax.errorbar(
         t, counts, sigma, fmt="o", color="#0072B2", ms=3, lw=1, label="200 repetitions each"
     )
-    ax.plot(fine, excited(fit.model, 5), color="#D55E00", lw=2, label="fitted")
-    ax.set(xlabel="wait between the pulses / µs", ylabel="excited", xlim=(0, 12), ylim=(0, 1))
+    ax.plot(fine, excited(fit.model), color="#D55E00", lw=2, label="fitted")
+    ax.set(
+        xlabel="wait between the pulses / µs",
+        ylabel="probability of |1⟩",
+        xlim=(0, 12),
+        ylim=(0, 1),
+    )
     ax.legend()
     fig.savefig("ramsey.png", dpi=130)

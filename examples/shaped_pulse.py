@@ -3,6 +3,8 @@
 Two quadratures of 24 steps each are fitted through Lindblad's equation of three levels (GRAPE).
 """
 
+import os
+
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +19,7 @@ fit = pk.fit(
     lambda v: jnp.log(1 - gate.fidelity(v)),
     gate.guess(),
     where=lambda v: v,
-    method=pk.fitting.BFGS(max_steps=60),
+    method=pk.fitting.BFGS(max_steps=3 if "PHYSKIT_QUICK" in os.environ else 60),
 )
 print(f"Gaussian-like guess {float(gate.fidelity(gate.guess())):.5f}")
 print(f"shaped pulse {float(gate.fidelity(fit.model)):.6f}")
