@@ -14,7 +14,7 @@ from physkit.core import nonzero_indices
 def test_nonzero_indices_equal_those_of_numpy(n, fraction):
     mask = np.random.default_rng(n).random(n) < fraction
     for size in (1, 7, n + 3):
-        found = nonzero_indices(jnp.asarray(mask), size)
+        found = jax.jit(nonzero_indices, static_argnums=1)(mask, size)
         expected = np.append(np.flatnonzero(mask), np.full(size, n))[:size]
         assert found.dtype == jnp.int32
         assert np.array_equal(found, expected)

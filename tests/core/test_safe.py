@@ -37,7 +37,8 @@ def test_finite_at_singular_points_and_plain_elsewhere(case, dtype):
         tuple(jnp.asarray(x, dtype) for x in point) for point in (singular, regular)
     )
     argnums = tuple(range(len(singular)))
-    for derive in (lambda f: f, lambda f: jax.grad(f, argnums), lambda f: jax.hessian(f, argnums)):
+    for what in (lambda f: f, lambda f: jax.grad(f, argnums), lambda f: jax.hessian(f, argnums)):
+        derive = lambda f, what=what: jax.jit(what(f))
         for x in jax.tree.leaves(derive(safe)(*singular)):
             assert np.isfinite(x)
             assert x.dtype == dtype
@@ -78,8 +79,11 @@ def test_plain_forms_are_not_finite_at_singular_points(case):
 )
 def test_value_and_first_derivative(function, x, value, slope, dtype):
     x = jnp.asarray(x, dtype)
-    assert function(x) == pytest.approx(value, rel=1e-6)
-    assert function(x).dtype == dtype
-    for derivative in (jax.grad, jax.jacfwd):
-        assert derivative(function)(x) == pytest.approx(slope, rel=1e-6)
-    assert np.isfinite(jax.grad(jax.grad(function))(x))
+    backward = jax.grad(function)
+    found, *slopes, second = jax.jit(
+        lambda x: (function(x), backward(x), jax.jacfwd(function)(x), jax.grad(backward)(x))
+    )(x)
+    assert float(found) == pytest.approx(value, rel=1e-6)
+    assert found.dtype == dtype
+    assert np.array(slopes) == pytest.approx(slope, rel=1e-6)
+    assert np.isfinite(second)
