@@ -18,11 +18,13 @@ pk.use_compilation_cache()
 
 data = pk.systems.pelts()
 posterior = pk.systems.pelts_posterior(data)
-laplace = pk.inference.laplace_approximation(posterior)
-samples = pk.inference.sample_posterior(
-    posterior, 20 if QUICK else 1000, warmup=20 if QUICK else 400, chains=4, around=laplace, key=0,
-    method=pk.inference.NUTS(dense_metric=True), progress=False,
-)  # fmt: skip
+if QUICK:  # short trajectories from the model's own numbers: less to compile
+    settings = {"draws": 20, "warmup": 20, "method": pk.inference.HMC(steps=4)}
+else:
+    laplace = pk.inference.laplace_approximation(posterior)
+    method = pk.inference.NUTS(dense_metric=True)
+    settings = {"draws": 1000, "warmup": 400, "method": method, "around": laplace}
+samples = pk.inference.sample_posterior(posterior, chains=4, key=0, progress=False, **settings)
 print(samples)
 
 # Each draw as a member of a sweep: its rates and its start; the noise is added by hand.

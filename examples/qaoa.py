@@ -18,7 +18,7 @@ from physkit import quantum as q
 
 pk.use_compilation_cache()
 
-VERTICES, LAYERS = (6, 2) if "PHYSKIT_QUICK" in os.environ else (12, 6)
+VERTICES, LAYERS = (4, 1) if "PHYSKIT_QUICK" in os.environ else (12, 6)
 rng = np.random.default_rng(4)
 
 

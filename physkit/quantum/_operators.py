@@ -61,9 +61,7 @@ class AbstractOperator(Module):
 
     def matrix(self, dims: Sequence[int], t: ArrayLike = 0.0) -> Complex[Array, "D D"]:
         """The operator at time `t` as a matrix, subsystem 0 most significant: for small systems."""
-        size = math.prod(dims)
-        identity = jnp.eye(size, dtype=np.result_type(jnp.result_type(float), np.complex64))
-        return self.apply(identity.reshape(*dims, size), t).reshape(size, size)
+        return _matrix(self, tuple(dims), jnp.asarray(t, float))
 
     def driven(self, envelope: Any, args: Any = None) -> "Driven":
         """envelope(t) · operator: a function, or a Module that is called with t and whose parameters count."""
@@ -233,6 +231,13 @@ class Driven(AbstractOperator):
         return Driven(
             self.operator.adjoint(), envelope, self.args, is_conjugate=not self.is_conjugate
         )
+
+
+@eqx.filter_jit  # one program, not one for each operation
+def _matrix(operator: AbstractOperator, dims: tuple[int, ...], t: ArrayLike) -> Array:
+    size = math.prod(dims)
+    identity = jnp.eye(size, dtype=np.result_type(jnp.result_type(float), np.complex64))
+    return operator.apply(identity.reshape(*dims, size), t).reshape(size, size)
 
 
 def scale(x: Array, factor: Array) -> Array:
