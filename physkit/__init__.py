@@ -5,6 +5,7 @@ Scripts use everyday names as `pk.Name`, and members of a family by its namespac
 `import physkit` and `physkit --help` do not wait for JAX.
 """
 
+import builtins
 import difflib
 import importlib
 import sys
@@ -90,6 +91,10 @@ def _explain_missing(name: str) -> str:
 
 
 _WHERE_NAMES_ARE = "; dir(pk) lists its names, and families of names such as pk.forces"
+
+
+# Of `from physkit import *`, which must not hide the `open` of Python.
+__all__ = [name for name in (*_LAYER_OF, *FAMILIES) if not hasattr(builtins, name)]
 
 
 def __dir__() -> list[str]:

@@ -255,6 +255,17 @@ def test_an_unknown_member_of_a_family_lists_the_others():
         pk.limiters.Nothing  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("module", "some"),
+    [("physkit", {"Box", "limiters"}), ("physkit.reactions", {"ReactionNetwork"})],
+)
+def test_a_star_imports_the_public_names(module, some):
+    names = {}
+    exec(f"from {module} import *", names)
+    assert some <= names.keys()
+    assert "open" not in names
+
+
 def test_stubs_are_up_to_date():
     expected = stubs()
     assert {p: p.read_text() for p in expected} == expected, "run: python tests/test_public_api.py"

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from ._passive_tracers import PassiveTracers as PassiveTracers
     from ._transfer import deposit as deposit, interpolate as interpolate
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

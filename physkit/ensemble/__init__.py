@@ -82,4 +82,4 @@ if TYPE_CHECKING:
     from .store._memory_store import MemoryStore as MemoryStore
     from .store._sweep_folder import SweepFolder as SweepFolder
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

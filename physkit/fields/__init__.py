@@ -49,4 +49,4 @@ if TYPE_CHECKING:
     from .states._magnetized_gas import MagnetizedGas as MagnetizedGas
     from .states._shallow_water_state import ShallowWaterState as ShallowWaterState
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

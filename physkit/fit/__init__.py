@@ -80,4 +80,4 @@ if TYPE_CHECKING:
         Likelihood as Likelihood,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -55,4 +55,4 @@ if TYPE_CHECKING:
     )
     from .transforms._cosine_sine import Parities as Parities, Parity as Parity
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -40,4 +40,4 @@ if TYPE_CHECKING:
         sample_posterior as sample_posterior,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

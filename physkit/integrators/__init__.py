@@ -127,4 +127,4 @@ if TYPE_CHECKING:
     from .staggered._staggered_leapfrog import StaggeredLeapfrog as StaggeredLeapfrog
     from .staggered._yee import Yee as Yee
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

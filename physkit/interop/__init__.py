@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from ._single_point import SinglePoint as SinglePoint, single_point as single_point
     from .openmm import MolecularSystem as MolecularSystem, from_openmm as from_openmm
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -145,4 +145,4 @@ if TYPE_CHECKING:
         green_kubo as green_kubo,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

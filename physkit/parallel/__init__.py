@@ -43,4 +43,4 @@ if TYPE_CHECKING:
         choose_backend as choose_backend,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

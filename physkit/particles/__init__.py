@@ -43,4 +43,4 @@ if TYPE_CHECKING:
     from .rigid._rigid_bodies import RigidBodies as RigidBodies
     from .rigid._rigid_motion import RigidBodyIncrement as RigidBodyIncrement
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

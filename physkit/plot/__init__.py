@@ -38,4 +38,4 @@ if TYPE_CHECKING:
     from .fields._fields import arrows as arrows, field as field, spectrum as spectrum
     from .fields._globe import globe as globe
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

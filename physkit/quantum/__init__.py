@@ -89,4 +89,4 @@ if TYPE_CHECKING:
     from .circuits._circuit import Circuit as Circuit
     from .circuits._reversible_circuit import apply_gates as apply_gates
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
         ReactionNetwork as ReactionNetwork,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

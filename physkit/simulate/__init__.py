@@ -57,4 +57,4 @@ if TYPE_CHECKING:
     )
     from .reversible._reversible import Reversible as Reversible
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
     )
     from ._spins import UNDEFINED as UNDEFINED, Spins as Spins
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

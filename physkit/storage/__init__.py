@@ -68,4 +68,4 @@ if TYPE_CHECKING:
         write_table as write_table,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -233,4 +233,4 @@ if TYPE_CHECKING:
         wave_packet as wave_packet,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

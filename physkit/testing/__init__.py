@@ -22,4 +22,4 @@ if TYPE_CHECKING:
     from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance
     from ._units import Units as Units, check_units as check_units
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -10,8 +10,10 @@ from typing import Any
 from ._explain import find_name
 
 
-def import_on_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose `__init__.py` imports its names `if TYPE_CHECKING`.
+def import_on_use(
+    package: str,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package that imports its names `if TYPE_CHECKING`.
 
     What type checkers and readers see there is the one list of names: it is read here, and a name is imported
     from its file when it is first asked for. **Errors:** `AttributeError` that says which name was meant.
@@ -34,7 +36,7 @@ def import_on_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list
         setattr(sys.modules[package], name, value)  # the next access does not come here
         return value
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *home})
+    return get, lambda: sorted({*vars(sys.modules[package]), *home}), list(home)
 
 
 def _explain_missing(package: str, name: str, names: list[str]) -> str:

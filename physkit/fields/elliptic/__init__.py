@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from ._projection import project as project
     from ._variable_coefficients import solve_elliptic as solve_elliptic
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

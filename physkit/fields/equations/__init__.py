@@ -110,4 +110,4 @@ if TYPE_CHECKING:
     from .reaction._keller_segel import KellerSegel as KellerSegel
     from .reaction._oregonator import Oregonator as Oregonator
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -40,4 +40,4 @@ if TYPE_CHECKING:
     from ._variables import as_rates as as_rates, component_fields as component_fields
     from ._weno import AWENO5 as AWENO5, WENO5 as WENO5
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

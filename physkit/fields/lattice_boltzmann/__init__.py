@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from ._shan_chen import ShanChen as ShanChen
     from ._time_step import time_step as time_step
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

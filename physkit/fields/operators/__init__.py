@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     )
     from ._weighted_laplacian import weighted_laplacian as weighted_laplacian
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

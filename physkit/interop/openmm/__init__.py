@@ -7,4 +7,4 @@ from physkit.core import import_on_use as _import_on_use
 if TYPE_CHECKING:
     from ._system import MolecularSystem as MolecularSystem, from_openmm as from_openmm
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

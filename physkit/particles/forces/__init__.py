@@ -108,4 +108,4 @@ if TYPE_CHECKING:
         lorentz_berthelot as lorentz_berthelot,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -38,4 +38,4 @@ if TYPE_CHECKING:
         sharded_neighbor_list as sharded_neighbor_list,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

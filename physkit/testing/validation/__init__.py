@@ -22,4 +22,4 @@ if TYPE_CHECKING:
         shipped_strd as shipped_strd,
     )
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)

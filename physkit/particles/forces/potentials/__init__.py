@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from ._wca import WCA as WCA
     from ._yukawa import Yukawa as Yukawa
 else:
-    __getattr__, __dir__ = _import_on_use(__name__)
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)
