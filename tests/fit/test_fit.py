@@ -306,6 +306,25 @@ def test_parameters_that_nothing_depends_on_are_named():
     assert "did not depend on idle[0], idle[1]" in repr(found)
 
 
+@pytest.mark.parametrize(
+    "errors", [None, pk.fitting.AutocorrelatedErrors(0)], ids=["independent", "autocorrelated"]
+)
+def test_data_that_a_mask_leaves_out_do_not_count(errors):
+    there = np.arange(30) % 3 == 0
+    near = {"size": jnp.asarray(2.5), "rate": jnp.asarray(1.2)}
+    masked = fit_decay(
+        lambda m, d: jnp.where(jnp.isnan(d), 0, decay(m) - d),
+        model=near, data=np.where(there, SAMPLE, np.nan), errors=errors,
+    )  # fmt: skip
+    alone = fit_decay(
+        lambda m, d: decay(m)[there] - d, model=near, data=SAMPLE[there], errors=errors
+    )
+    assert masked.count == alone.count == 10
+    np.testing.assert_allclose(masked.noise, alone.noise, rtol=1e-6)
+    for name in near:
+        np.testing.assert_allclose(masked.error(name), alone.error(name), rtol=1e-5)
+
+
 def test_noise_larger_than_given_makes_a_remark():
     found = fit_decay(
         lambda m, d: residuals_of(m, d) / 0.005,

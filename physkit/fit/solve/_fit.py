@@ -30,6 +30,7 @@ from ..uncertainty._standard_errors import (
     IndependentErrors,
     Information,
     Likelihood,
+    count_data,
     likelihood_information,
     singular_value_cutoff,
 )
@@ -261,7 +262,7 @@ def _result(
         loss=_loss(found.value),
         residuals=residuals,
         residuals_before=residuals_before,
-        count=found.value.size if problem.kind == "residuals" else 0,
+        count=count_data(found.value, found.jacobian) if problem.kind == "residuals" else 0,
         noise=None if information is None else information.noise,
         converged=found.converged,
         reason=found.reason,

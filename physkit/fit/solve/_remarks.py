@@ -65,7 +65,7 @@ def _about_errors(fit: Fit, errors: AbstractErrors | Likelihood | None) -> list[
         ]
     degrees_of_freedom = fit.count - len(spectrum.labels)
     noise_known = isinstance(errors, IndependentErrors) and errors.noise_known
-    if fit.count and degrees_of_freedom == 0 and not noise_known:
+    if fit.count and degrees_of_freedom <= 0 and not noise_known:
         return ["no standard errors: as many parameters as residuals, nothing is left to judge by"]
     if noise_known and degrees_of_freedom > 0:
         # χ²/ν has mean 1 and standard deviation √(2/ν): five of these are no chance.

@@ -42,6 +42,9 @@ class IndependentErrors(AbstractErrors):
     - `noise_known`: the objective divides by the standard deviation of the noise, so s = 1. Then
       Σ r² / (residuals − parameters) tells whether the model holds.
 
+    **Notes:** residuals that are 0 together with all their derivatives, as those of data that a mask leaves
+    out, do not count.
+
     **Reference:** Seber & Wild, Nonlinear Regression (1989), §2.1.
     """
 
@@ -52,7 +55,7 @@ class IndependentErrors(AbstractErrors):
     ) -> Information:
         del shapes
         residuals = residuals.astype(float)
-        noise = 1.0 if self.noise_known else estimate_noise(residuals, jacobian.shape[1])
+        noise = 1.0 if self.noise_known else estimate_noise(residuals, jacobian)
         inverse = inverse_normal_matrix(jacobian)
         # A perfect fit, or one without degrees of freedom, has no noise to divide by.
         scale = noise if noise > 0 and np.isfinite(noise) else 1.0
@@ -91,7 +94,7 @@ class AutocorrelatedErrors(AbstractErrors):
                 f"AutocorrelatedErrors needs residuals with one leading axis of time; got shapes {list(shapes)}"
             )
         (frames,) = lengths
-        count, p = jacobian.shape
+        p = jacobian.shape[1]
         # Newey & West's rule for the lag.
         lags = round(4 * (frames / 100) ** (2 / 9)) if self.lags is None else self.lags
         if lags >= frames:
@@ -109,7 +112,7 @@ class AutocorrelatedErrors(AbstractErrors):
         for lag in range(1, lags + 1):
             shifted = scores[lag:].T @ scores[:-lag]
             long_run += (1 - lag / (lags + 1)) * (shifted + shifted.T)
-        noise = estimate_noise(residuals, p)
+        noise, count = estimate_noise(residuals, jacobian), count_data(residuals, jacobian)
         inverse = inverse_normal_matrix(jacobian)
         # The sandwich only among coordinates that the data determine; the others stay infinite.
         determined = np.isfinite(np.diag(inverse))
@@ -140,9 +143,14 @@ def likelihood_information(hessian: np.ndarray) -> Information:
     return Information(inverse_normal_matrix(root), symmetric, 1.0)
 
 
-def estimate_noise(residuals: np.ndarray, parameters: int) -> float:
+def count_data(residuals: np.ndarray, jacobian: np.ndarray) -> int:
+    """How many residuals there are data for: those that a mask sets to 0 say nothing about the noise."""
+    return int(np.sum((residuals != 0) | np.any(jacobian != 0, axis=1)))
+
+
+def estimate_noise(residuals: np.ndarray, jacobian: np.ndarray) -> float:
     """s of Σ r² / (residuals − parameters); NaN where nothing is left to estimate it from."""
-    degrees_of_freedom = residuals.size - parameters
+    degrees_of_freedom = count_data(residuals, jacobian) - jacobian.shape[1]
     if degrees_of_freedom <= 0:
         return float("nan")
     return float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom))
