@@ -53,6 +53,7 @@ SYSTEMS: dict[str, Callable[[], Made]] = {
     "ising_model": lambda: systems.ising_model(2.269, cells=(1024, 1024)),
     "ising_quench": lambda: systems.ising_quench(16),
     "lorenz": systems.lorenz,
+    "orszag_tang": lambda: systems.orszag_tang(cells=256),
     "potts_model": lambda: systems.potts_model(3, cells=(1024, 1024)),
     "oregonator": systems.oregonator,
     "schloegl": systems.schloegl,

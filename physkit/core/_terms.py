@@ -44,6 +44,21 @@ class AbstractTerm(Module):
         """
         del state, dt
 
+    def check_beside(self, others: Sequence["AbstractTerm"], state: State) -> None:
+        """Compare the term with the others of a simulation, before the first step; here nothing.
+
+        **Errors:** of the term, for what is only wrong without another term.
+        """
+        del others, state
+
+    def stiffest_rate(self, state: State) -> complex | float | None:
+        """The λ of largest size in what the term makes of single waves, du/dt = λu; 1 / time.
+
+        Decay is negative, oscillation imaginary. None where there is none such, or numbers cannot be seen.
+        Explicit methods refuse steps with which such a wave cannot but blow up.
+        """
+        del state
+
     @property
     def needs_halo(self) -> bool:
         """Whether it reads the halo: copies of other devices' parts near the slab of this one.

@@ -14,7 +14,7 @@ name = lambda x: type(x).__name__
 IdealMHD, MagnetizedGas = pk.equations.IdealMHD, pk.components.MagnetizedGas
 
 
-def plasma(shape, periodic=True, boundary=None, dtype=None, seed=0):
+def plasma(shape, periodic=True, boundary=None, dtype=None, seed=0, scalars=()):
     """A gas that differs from cell to cell, moderately, in a field of a random vector potential."""
     rng = np.random.default_rng(seed)
     grid = pk.Grid(pk.Box([1.0 + 0.1 * k for k in range(len(shape))], periodic), shape)
@@ -31,7 +31,7 @@ def plasma(shape, periodic=True, boundary=None, dtype=None, seed=0):
     mean = (0.5, 0.3, -0.2) if boundary is None else (0.0, 0.0, 0.0)
     return MagnetizedGas.from_primitive(
         grid, draw(1.0, 0.3), tuple(draw(0.1 * k, 0.5) for k in range(3)), draw(1.0, 0.3), mean,
-        gamma=5 / 3, vector_potential=potential, boundary=boundary, dtype=dtype,
+        gamma=5 / 3, vector_potential=potential, boundary=boundary, dtype=dtype, scalars=scalars,
     )  # fmt: skip
 
 
@@ -60,6 +60,21 @@ def test_what_is_kept(shape, riemann, reconstruction):
         assert abs(after[part] - value) < 1e-13 * np.prod(shape), part
     assert end.relative_divergence() < 1e-14
     assert np.max(np.abs(end.magnetic_y.data - gas.magnetic_y.data)) > 1e-2
+
+
+def test_scalars_flow_with_a_magnetized_gas():
+    """One that is the same everywhere stays so, the amount of the other is kept."""
+    dye = jnp.asarray(np.random.default_rng(2).uniform(0, 1, 12))
+    gas = plasma((12,), scalars=(0.25, dye))
+    law = IdealMHD(5 / 3, pk.riemann.Rusanov(), pk.reconstructions.PiecewiseConstant())
+    end = pk.simulate(pk.Simulation(pk.Euler(law), dt=0.01), gas, 12).state
+    found = end.concentrations.data
+    np.testing.assert_allclose(found[0], 0.25, rtol=1e-13)
+    assert np.max(np.abs(found[1] - dye)) > 0.02
+    assert 0 < np.min(found[1]) < np.max(found[1]) < 1
+    np.testing.assert_allclose(*(jnp.sum(g.scalars.data, 1) for g in (gas, end)), rtol=1e-13)
+    with pytest.raises(pk.errors.ParameterError, match="carries no scalars"):
+        plasma((12,)).concentrations  # noqa: B018
 
 
 @pytest.mark.slow

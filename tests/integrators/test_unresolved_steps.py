@@ -1,17 +1,21 @@
 """A dt far too long for what is advanced explicitly is named while the numbers are still finite."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Fault, SimulationDiverged
+import physkit as pk
+from physkit.core import Fault, ParameterError, SimulationDiverged, StepSizeError
 from physkit.fields import Field
-from physkit.fields.equations import Diffusion, FisherKPP, KortewegDeVries
+from physkit.fields.equations import Advection, Diffusion, FisherKPP, KortewegDeVries
 from physkit.geometry import Box, Grid
 from physkit.integrators import ARS222, ETDRK2, ETDRK4, RK4, Composition, Strang, Subcycle
 from physkit.simulate import Simulation, diagnose, run, simulate
+from physkit.simulate.loop._carry import check_terms
 from physkit.testing import check_devices
 
 DT = 0.01  # of the soliton
@@ -120,3 +124,34 @@ def test_terms_are_not_differentiated_for_it():
 @pytest.mark.slow
 def test_over_devices():
     check_devices(Simulation(ETDRK2(Diffusion(0.1), FisherKPP(1.0)), 0.1), front(), 4)
+
+
+@pytest.mark.parametrize("method", [pk.Euler, pk.SSPRK3, RK4])
+@pytest.mark.parametrize("scheme", [pk.schemes.Spectral(), pk.schemes.Central(4)])
+@pytest.mark.parametrize("make", [Diffusion, Advection])
+def test_an_explicit_step_far_beyond_the_limit_is_refused(method, scheme, make):
+    """Before the first step, by a message whose dt is that at which the shortest wave begins to grow."""
+    state = front()
+    term = make(0.7, scheme=scheme)
+    with pytest.raises(StepSizeError, match=f"of {make.__name__}") as caught:
+        simulate(Simulation(method(term), dt=10.0), state, 1)
+    limit = float(re.search(r"dt ≤ ([^,\s]+)", str(caught.value))[1])
+    h = float(state.grid.spacing[0])
+    known = {"Euler": (2.0, 0.0), "SSPRK3": (2.51, 1.73), "RK4": (2.785, 2.83)}[method.__name__]
+    largest = {"Spectral": (np.pi**2, np.pi), "Central": (16 / 3, 1.372)}[type(scheme).__name__]
+    k = make is Advection
+    expected = known[k] / largest[k] * h ** (2 - k) / 0.7
+    # A little growth is let through: Euler's of a wave begins at once.
+    assert limit == pytest.approx(expected, rel=0.02, abs=0.06 * h * k)
+    Simulation(method(term), dt=0.9 * limit).integrator.check_step(state, jnp.array(0.9 * limit))
+
+
+def test_a_value_given_where_the_flow_goes_out_is_refused():
+    grid = Grid(Box([1.0], periodic=False), (16,))
+    state = Field(0.0, grid, boundary={"x": pk.boundaries.Dirichlet(0.0)})
+    carried = Advection(-1.0, scheme=pk.schemes.Central())
+    with pytest.raises(ParameterError, match=r"x_low.*Outflow\(\), or add Diffusion"):
+        simulate(Simulation(RK4(carried), dt=0.01), state, 1)
+    spread = Diffusion(0.1, scheme=pk.schemes.Central())
+    for damped in (RK4(carried, spread), Strang(RK4(carried), RK4(spread))):
+        check_terms(Simulation(damped, dt=0.001), state)

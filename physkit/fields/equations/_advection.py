@@ -1,18 +1,25 @@
 """Advection: a field carried along by a flow."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
     AbstractTendency,
+    AbstractTerm,
     Clock,
+    ParameterError,
     ShapeError,
     State,
+    concrete_value,
     get_component,
     param,
     scale_array,
     static,
 )
+from physkit.geometry import AXES, Dirichlet
 
 from .._collocation import require_same_location
 from .._equation import AbstractEquation
@@ -41,6 +48,9 @@ class Advection(AbstractEquation):
     **Notes:** central differences ring behind jumps; for those take a finite-volume equation. Between walls the
     field is given where the flow comes in, `Dirichlet(value)`, and left alone where it goes out, `Outflow()`: a
     value that is given there, too, makes waves of two cells that grow, unless diffusion damps them.
+
+    **Errors:** `ParameterError` where a value is given at a side that the flow goes out of, and no other term
+    acts on the field; `StepSizeError` for an explicit step far beyond the limit at the start.
     """
 
     velocity: Float[Array, "..."] = param()
@@ -61,6 +71,30 @@ class Advection(AbstractEquation):
         velocity = self._velocity(field)
         parts = [derivative(field, k, 1, self.scheme) * -velocity[k] for k in range(len(velocity))]
         return sum(parts[1:], parts[0])
+
+    def stiffest_rate(self, state: State) -> complex | None:
+        field = get_component(state, self.component)
+        numbers = concrete_value(self.velocity), self.scheme.largest_symbol(1)
+        if not isinstance(field, Field) or any(x is None for x in numbers):
+            return None
+        spacing = concrete_value(field.grid.spacing)
+        if spacing is None or numbers[0].dtype == object:
+            return None
+        return 1j * numbers[1] * float(np.sum(np.abs(numbers[0]).reshape(-1) / spacing))
+
+    def check_beside(self, others: Sequence[AbstractTerm], state: State) -> None:
+        field, velocity = get_component(state, self.component), concrete_value(self.velocity)
+        alone = all(isinstance(term, Advection) for term in others)
+        if not (alone and isinstance(field, Field)) or velocity is None or velocity.dtype == object:
+            return
+        for axis, speed in enumerate(velocity.reshape(-1)):
+            sides = field.boundary[axis] if axis < field.grid.dimension else None
+            if speed and sides and isinstance(sides[int(speed > 0)], Dirichlet):
+                side = f"{AXES[axis]}_{'high' if speed > 0 else 'low'}"
+                raise ParameterError(
+                    f"a value is given at {side}, where the flow goes out: waves of two cells would come back. "
+                    f"Let {side} be Outflow(), or add Diffusion(…)"
+                )
 
     def _velocity(self, field: Field) -> Array:
         velocity, d = self.velocity.reshape(-1), field.grid.dimension

@@ -2,13 +2,14 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative, static
+from physkit.core import State, get_component, param, require_nonnegative, static
 
 from .._equation import AbstractEquation
 from .._field import Field
 from .._spectrum import Spectrum, square_wavenumber
 from ..elliptic import solve_diffusion
 from ..operators import AbstractScheme, Central, Spectral, laplacian
+from ._requirements import decay_of_shortest_waves
 
 
 class Diffusion(AbstractEquation):
@@ -48,6 +49,12 @@ class Diffusion(AbstractEquation):
         if isinstance(self.scheme, Spectral):
             return field.spectrum().multiply(self.symbol(field))
         return laplacian(field, self.scheme) * per_component(self.diffusivity, field)
+
+    def stiffest_rate(self, state: State) -> float | None:
+        field = get_component(state, self.component)
+        if not isinstance(field, Field):
+            return None
+        return decay_of_shortest_waves(self.diffusivity, field.grid, self.scheme)
 
     def can_solve(self, field: Field) -> bool:
         return self.scheme == Central(2) and not all(field.grid.periodic)

@@ -1,11 +1,24 @@
 """What some equations ask of a field."""
 
+import numpy as np
 from jaxtyping import Array
 
 from physkit.core import ParameterError, ShapeError, concrete_value
-from physkit.geometry import AXES
+from physkit.geometry import AXES, AnyGrid
 
 from .._field import Field
+from ..operators import AbstractScheme
+
+
+def decay_of_shortest_waves(
+    diffusivity: Array, grid: AnyGrid, scheme: AbstractScheme
+) -> float | None:
+    """−ν Σ_k max|∂²/∂x_k²|, for `stiffest_rate`; None where numbers cannot be seen."""
+    nu, spacing = concrete_value(diffusivity), concrete_value(grid.spacing)
+    largest = scheme.largest_symbol(2)
+    if nu is None or spacing is None or largest is None or nu.dtype == object:
+        return None
+    return -float(np.max(nu)) * largest * float(np.sum(1 / np.asarray(spacing, float) ** 2))
 
 
 def as_tuple(given: object) -> tuple:

@@ -197,7 +197,7 @@ def finite_volume_rate(
     for axis in range(grid.dimension):
         padded = padded_variables(component, law.reconstruction.width, axis)
         left, right = _faces_of_padded(law, component, padded, axis)
-        fluxes = _with_carried(law, law.riemann.flux, left, right, carried, axis)
+        fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
         if law.reconstruction.of_points:
             fluxes = _add(fluxes, _point_correction(law, padded, carried, axis))
         if diffusive is not None:
@@ -272,7 +272,7 @@ def _primitive(law: AbstractConservationLaw, conserved: Variables, carried: int)
     return *law.primitive(conserved[:n]), *(x / conserved[0] for x in conserved[n:])
 
 
-def _with_carried(
+def with_carried(
     law: AbstractConservationLaw,
     solver: Callable[..., Variables],
     left: Variables,

@@ -1,6 +1,7 @@
 """How derivatives are taken: by finite differences, or by Fourier modes."""
 
 import abc
+import math
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +41,10 @@ class AbstractScheme(Module):
     @abc.abstractmethod
     def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         """What a Fourier mode is multiplied with, ready to broadcast: (ik)ᵖ, or what comes near it."""
+
+    def largest_symbol(self, power: int) -> float | None:
+        """The largest of them times hᵖ, on the host; None where it is not known."""
+        del power
 
 
 class Central(AbstractScheme):
@@ -87,6 +92,12 @@ class Central(AbstractScheme):
         total = jnp.asarray(grid.map_modes(axis, total_of, real=real), h.dtype) / h**power
         return jax.lax.complex(jnp.zeros_like(total), total) if power % 2 else total
 
+    def largest_symbol(self, power: int) -> float:
+        stencil = self._stencil(power)
+        phase = np.linspace(0, np.pi, 181)
+        offsets = np.arange(len(stencil)) - len(stencil) // 2
+        return float(np.max(np.abs(np.exp(1j * np.outer(phase, offsets)) @ stencil)))
+
     def _stencil(self, power: int) -> tuple[float, ...]:
         if (power, self.order) not in STENCILS:
             raise ParameterError(
@@ -107,3 +118,6 @@ class Spectral(AbstractScheme):
 
     def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         return derivative_symbol(grid, axis, power, real)
+
+    def largest_symbol(self, power: int) -> float:
+        return math.pi**power

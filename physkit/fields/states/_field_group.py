@@ -105,6 +105,22 @@ def require_places(component: AbstractFieldGroup, places: dict[str, Location], f
             )
 
 
+def require_carried(component: AbstractFieldGroup, carried: Field | None) -> None:
+    """**Errors:** `ShapeError` unless what flows along is `[s, *points]` in the cells of the grid."""
+    if carried is None:
+        return
+    grid = component.grid
+    if (
+        carried.grid.shape != grid.shape
+        or carried.location != grid.cell
+        or len(carried.components) != 1
+    ):
+        raise ShapeError(
+            f"scalars are [s, *points] in the cells of a grid of {grid.shape}; got components "
+            f"{carried.components} at {carried.location!r} on {carried.grid.shape}"
+        )
+
+
 def require_one_grid(component: AbstractFieldGroup) -> None:
     """**Errors:** `ShapeError` unless all parts are cell-centered fields on equal grids."""
     parts = component.parts()

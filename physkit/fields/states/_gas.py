@@ -135,11 +135,7 @@ class Gas(AbstractFieldGroup):
     @property
     def concentrations(self) -> Field:
         """c of the substances that flow along, `[s, *points]`."""
-        if self.scalars is None:
-            raise ParameterError(
-                "this gas carries no scalars: Gas.from_primitive(…, scalars=(c, …))"
-            )
-        return self.scalars.with_values(self.scalars.data / self.density.data[None])
+        return concentrations(self.scalars, self.density)
 
     def accelerated(self, acceleration: Sequence[Array]) -> dict[str, Array]:
         """Rates of momentum and energy under a force on every mass, by component."""
@@ -196,6 +192,16 @@ def require_same_gamma(own: Array | None, gamma: ArrayLike, owner: str) -> None:
             f"this gas was made with γ = {mine:.7g}, {owner} takes γ = {other:.7g}: its pressure would be "
             f"{(other - 1) / (mine - 1):.4g} times the one that was given. Make both with the same γ"
         )
+
+
+def concentrations(scalars: Field | None, density: Field) -> Field:
+    """Amounts in a unit of mass, of those in a unit of volume.
+
+    **Errors:** `ParameterError` for a gas that carries none.
+    """
+    if scalars is None:
+        raise ParameterError("this gas carries no scalars: from_primitive(…, scalars=(c, …))")
+    return scalars.with_values(scalars.data / density.data[None])
 
 
 def _values_in_cells(grid: Grid, given: PointValues, dtype: DTypeLike | None) -> Array:

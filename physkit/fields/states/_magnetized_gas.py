@@ -1,6 +1,7 @@
 """A gas that conducts: its mass, momentum and energy in cells, its magnetic field on their faces."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,8 +20,13 @@ from physkit.geometry import (
 
 from .._field import BoundaryLike, Field
 from ..operators import average, difference, staggered_divergence
-from ._field_group import AbstractFieldGroup, iterate_boundaries, require_places
-from ._gas import require_positive_values
+from ._field_group import (
+    AbstractFieldGroup,
+    iterate_boundaries,
+    require_carried,
+    require_places,
+)
+from ._gas import concentrations, require_positive_values
 from ._point_values import PointValues, values_at_points
 
 
@@ -41,6 +47,8 @@ class MagnetizedGas(AbstractFieldGroup):
     - `energy`: E = p/(γ − 1) + ½ρu² + ½B², energy / volume, with B averaged to the cell.
     - `magnetic_x`, `magnetic_y`, `magnetic_z`: B in units where its pressure is ½B² (B/√μ₀ in SI units).
     - `gamma`: γ, with which the energy was computed from a pressure.
+    - `scalars`: ρc of substances that flow with the gas, `[s, *points]`, each c the amount of one in a unit of
+      mass; None for none.
 
     **Errors:** `ShapeError` unless the fields are scalars in these places of one grid. Fault `POSITIVITY` where
     density or internal energy is not positive.
@@ -55,12 +63,16 @@ class MagnetizedGas(AbstractFieldGroup):
     magnetic_y: Field
     magnetic_z: Field
     gamma: Array | None = data(None)
+    scalars: Field | None = None
+
+    carried: ClassVar[tuple[str, ...]] = ("scalars",)
 
     def __check_init__(self):
         grid = self.density.grid
-        places = dict.fromkeys(self.parts(), grid.cell)
+        places = dict.fromkeys(set(self.parts()) - set(self.carried), grid.cell)
         places |= {f"magnetic_{a}": place_of_field(grid, k) for k, a in enumerate(AXES)}
         require_places(self, places, "density")
+        require_carried(self, self.scalars)
 
     @staticmethod
     def from_primitive(
@@ -72,6 +84,7 @@ class MagnetizedGas(AbstractFieldGroup):
         *,
         gamma: ArrayLike,
         vector_potential: Mapping[str, PointValues] | None = None,
+        scalars: Sequence[PointValues] = (),
         boundary: BoundaryLike = None,
         dtype: DTypeLike | None = None,
     ) -> "MagnetizedGas":
@@ -84,6 +97,7 @@ class MagnetizedGas(AbstractFieldGroup):
         - `vector_potential`: A by component ("x", "y", "z"), functions of the coordinates or numbers on the
           edges of cells: ∇×A is added to `magnetic`, and has no divergence to rounding.
         - `gamma`: ratio of specific heats, the one that the flow is given.
+        - `scalars`: c of each substance that flows along, amount / mass.
         - `boundary`: one for all sides that do not repeat, or a dict by axis and side: `Outflow()`, or
           `Mirror()`: a wall that conducts, through which no field passes.
 
@@ -127,6 +141,8 @@ class MagnetizedGas(AbstractFieldGroup):
         cells = [in_cells(b, k).data for k, b in enumerate(parts)]
         squares = sum(v * v for v in u), sum(b * b for b in cells)
         energy = p / (gamma - 1) + 0.5 * (ρ * squares[0] + squares[1])
+        amounts = [ρ * values_at_points(grid, c, grid.cell, kind).astype(kind) for c in scalars]
+        carried = make(jnp.stack(amounts), grid.cell, None) if amounts else None
         gas = MagnetizedGas(
             density=make(ρ, grid.cell, None),
             **{
@@ -136,6 +152,7 @@ class MagnetizedGas(AbstractFieldGroup):
             energy=make(energy, grid.cell, None),
             **{f"magnetic_{a}": b for a, b in zip(AXES, parts, strict=True)},
             gamma=gamma,
+            scalars=carried,
         )
         gas.require_no_divergence()
         return gas
@@ -151,6 +168,11 @@ class MagnetizedGas(AbstractFieldGroup):
     def momentum(self) -> tuple[Field, Field, Field]:
         """The components of ρu."""
         return self.momentum_x, self.momentum_y, self.momentum_z
+
+    @property
+    def concentrations(self) -> Field:
+        """c of the substances that flow along, `[s, *points]`."""
+        return concentrations(self.scalars, self.density)
 
     def cell_parts(self) -> dict[str, Field]:
         cells = {

@@ -10,8 +10,10 @@ from physkit.core import (
     Clock,
     Rate,
     State,
+    StepSizeError,
     Tendencies,
     combine_rates,
+    concrete_value,
     shift,
 )
 
@@ -25,6 +27,8 @@ from ._tendencies import (
     require_shear,
     terms_with_caches,
 )
+
+_IMPLICIT = ", or a method that solves for diffusion: ETDRK2 on grids that repeat, ARS222 on any"
 
 
 class AbstractRungeKutta(AbstractIntegrator):
@@ -63,6 +67,21 @@ class AbstractRungeKutta(AbstractIntegrator):
         found = [term.is_unresolved(clock, state) for term in terms]
         found = [unresolved for unresolved in found if unresolved is not None]
         return jnp.any(jnp.stack(found)) if found else None
+
+    def check_step(self, state: State, dt: StepSize) -> None:
+        step = concrete_value(dt)
+        if step is None or step.ndim:
+            return
+        for term in self.tendency.terms:
+            rate = term.stiffest_rate(state)
+            # Slow growth may be damped by other terms; this cannot.
+            if rate is None or (growth := self.tableau.growth(rate * float(step))) <= 2:
+                continue
+            raise StepSizeError(
+                f"dt = {float(step):.3g} is too long for {type(self).__name__} of {type(term).__name__}: every "
+                f"step would make its shortest waves grow {growth:.3g} times. Take dt ≤ "
+                f"{self.tableau.longest_step(rate):.3g}" + (_IMPLICIT if rate.real < 0 else "")
+            )
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []

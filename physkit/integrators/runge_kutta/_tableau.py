@@ -1,6 +1,7 @@
 """Butcher tableaux of explicit Runge–Kutta methods."""
 
 import dataclasses
+import itertools
 from fractions import Fraction
 
 from physkit.core import ShapeError
@@ -42,6 +43,19 @@ class Tableau:
     def stages(self) -> int:
         """Evaluations of the right-hand side a step."""
         return len(self.weights)
+
+    def growth(self, z: complex | float) -> float:
+        """|R(z)|: what a step makes of the size of y, where dy/dt = λy and z = λ dt."""
+        slopes: list[complex] = []
+        for row in (*self.matrix, self.weights):
+            slopes.append(1 + z * sum(a * k for a, k in zip(row, slopes, strict=True)))
+        return abs(slopes[-1])
+
+    def longest_step(self, rate: complex | float) -> float:
+        """The dt at which dy/dt = `rate`·y begins to grow where it should not, to a percent; 0 if at once."""
+        steps = [0.01 * k / abs(rate) for k in range(1, 2000)]
+        stable = itertools.takewhile(lambda dt: self.growth(rate * dt) <= 1 + 1e-3, steps)
+        return max(stable, default=0.0)
 
 
 EULER = Tableau(((),), (1.0,), 1, "Euler, Institutionum calculi integralis (1768)")

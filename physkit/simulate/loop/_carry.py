@@ -21,6 +21,7 @@ from physkit.core import (
     PyTree,
     State,
     StepCount,
+    Tendencies,
     at_full_precision,
     concrete_value,
     data,
@@ -136,9 +137,13 @@ def check_terms(sim: Simulation, state: State) -> None:
 
     **Errors:** those of the terms (`AbstractTerm.check_state`).
     """
-    for term in jax.tree.leaves(sim.integrator, is_leaf=_is_term):
-        if _is_term(term):
-            term.check_state(state)
+    found = [x for x in jax.tree.leaves(sim.integrator, is_leaf=_is_term) if _is_term(x)]
+    terms: list[AbstractTerm] = []
+    for term in found:
+        term.check_state(state)
+        terms += term.terms if isinstance(term, Tendencies) else ()
+    for k, term in enumerate(terms):
+        term.check_beside(terms[:k] + terms[k + 1 :], state)
     sim.integrator.check_step(state, sim.dt)
 
 

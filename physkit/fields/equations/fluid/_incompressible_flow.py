@@ -30,6 +30,7 @@ from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, difference, laplacian, staggered_divergence
 from ...states._flow_state import FlowState
+from .._requirements import decay_of_shortest_waves
 from ._flow_checks import (
     poison_unbalanced,
     require_balanced_sides,
@@ -99,6 +100,10 @@ class IncompressibleFlow(AbstractTendency):
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         flow = require_flow(state, self.component, "IncompressibleFlow")
         require_short_step(flow, self.viscosity, dt, self.implicit)
+
+    def stiffest_rate(self, state: State) -> float | None:
+        flow = require_flow(state, self.component, "IncompressibleFlow")
+        return decay_of_shortest_waves(self.viscosity, flow.grid, Central(2))
 
     # --- for implicit–explicit methods ------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from ...elliptic import solve_diffusion
 from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, laplacian
+from .._requirements import decay_of_shortest_waves
 from ._flow_checks import require_flow
 
 
@@ -89,6 +90,9 @@ class ScalarTransport(AbstractTendency):
         del clock
         total = self._advection(state) + self._diffusion(state)
         return {self.component: FieldIncrement(total, self._scalar(state).location)}
+
+    def stiffest_rate(self, state: State) -> float | None:
+        return decay_of_shortest_waves(self.diffusivity, self._scalar(state).grid, Central(2))
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""] | None:
         """What explicit diffusion adds to the Courant number of the flow."""

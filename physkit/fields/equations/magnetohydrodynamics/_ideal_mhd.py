@@ -1,7 +1,10 @@
 """Ideal magnetohydrodynamics with constrained transport."""
 
+import math
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
@@ -28,9 +31,19 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
-from ...finite_volume._conservation_law import difference_over_cells, reconstruct_faces
+from ...finite_volume._conservation_law import (
+    difference_over_cells,
+    reconstruct_faces,
+    with_carried,
+)
 from ...finite_volume._hlld import MeetingSide, hlld_flux
-from ...finite_volume._variables import FieldComponent, compute_once
+from ...finite_volume._variables import (
+    FieldComponent,
+    as_rates,
+    compute_once,
+    count_carried,
+    unstack,
+)
 from ...operators import difference
 from ...states._gas import require_same_gamma
 from ...states._magnetized_gas import MagnetizedGas, place_of_field
@@ -53,8 +66,8 @@ class IdealMHD(AbstractConservationLaw):
         ∂B/∂t = ∇×(u×B),   ∇·B = 0
 
     On a line, in the plane or in space, always with three components of velocity and field. B on the faces is
-    moved by electric fields on the edges: ∇·B stays what it was, to rounding. Mass, momentum and energy are
-    kept to rounding in boxes that repeat.
+    moved by electric fields on the edges: ∇·B stays what it was, to rounding. Mass, momentum, energy and what
+    flows along (`scalars`) are kept to rounding in boxes that repeat.
 
     **Arguments:**
 
@@ -166,27 +179,55 @@ class IdealMHD(AbstractConservationLaw):
         self.check_component(gas)
         gas = compute_once(gas)
         grid = gas.grid
-        cells = self.primitive(tuple(part.data for part in gas.cell_parts().values()))
-        totals: list[Array] = []
-        faces: list[Variables] = []
-        flows: list[Array] = []
+        conserved = tuple(x for p in gas.cell_parts().values() for x in unstack(p, p.data))
+        cells = self.primitive(conserved[:8])
+        pairs: list[tuple[Variables, Variables]] = []
         for axis in range(grid.dimension):
-            left, right = reconstruct_faces(self, gas, axis)
             normal = _on_all_faces(gas.magnetic[axis], axis)
-            sides = tuple(_with_normal(side, normal, axis) for side in (left, right))
-            # Eight fluxes read them: without a barrier each is reconstructed once for every one of the eight.
-            left, right = jax.lax.optimization_barrier(sides)
-            fluxes = jax.lax.optimization_barrier(self.riemann.flux(self, left, right, axis))
-            faces.append(fluxes)
-            flows.append(flow_direction(fluxes[0], left, right, axis))
+            sides = reconstruct_faces(self, gas, axis)
+            pairs.append(tuple(_with_normal(side, normal, axis) for side in sides))
+        # Eight fluxes read them: without a barrier each is reconstructed once for every one of the eight.
+        pairs = jax.lax.optimization_barrier(pairs)
+        faces, flows = self._fluxes_of_all_faces(pairs, count_carried(gas))
+        totals: list[Array] = []
+        for axis, fluxes in enumerate(faces):
             parts = [difference_over_cells(self, f, grid, axis) for f in fluxes]
             totals = [a + b for a, b in zip(totals, parts, strict=True)] if totals else parts
-        names = list(gas.parts())
-        rates = {name: FieldIncrement(-x, grid.cell) for name, x in zip(names, totals, strict=True)}
+        rates = as_rates(gas, tuple(-x for x in totals))
         edges = self._edge_fields(gas, cells, faces, flows)
         for k in range(grid.dimension):
             rates[f"magnetic_{AXES[k]}"] = _minus_curl(gas, edges, k)
         return rates if self.component is None else {self.component: rates}
+
+    def _fluxes_of_all_faces(
+        self, pairs: list[tuple[Variables, Variables]], carried: int
+    ) -> tuple[list[Variables], list[Array]]:
+        """Fluxes through the faces across every axis, and which way the gas goes there.
+
+        Of all faces at once, one long vector with the normal components first: one solver is compiled, and not
+        one for each axis.
+        """
+        shapes = [left[0].shape for left, _ in pairs]
+        cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+
+        def join(side: int) -> Variables:
+            turned = [_turned(pair[side], axis) for axis, pair in enumerate(pairs)]
+            return tuple(
+                jnp.concatenate([x.reshape(-1) for x in parts])
+                for parts in zip(*turned, strict=True)
+            )
+
+        left, right = join(0), join(1)
+        fluxes = with_carried(self, self.riemann.flux, left, right, carried, 0)
+        fluxes = jax.lax.optimization_barrier(fluxes)
+        flow = flow_direction(fluxes[0], left, right, 0)
+        split = [jnp.split(x, cuts) for x in (*fluxes, flow)]
+        faces, flows = [], []
+        for axis, shape in enumerate(shapes):
+            *own, along = (parts[axis].reshape(shape) for parts in split)
+            faces.append(_turned(tuple(own), -axis))
+            flows.append(along)
+        return faces, flows
 
     def _edge_fields(
         self, gas: MagnetizedGas, cells: Variables, faces: list[Variables], flows: list[Array]
@@ -226,6 +267,12 @@ def _own_faces(values: Array, gas: MagnetizedGas, axis: int) -> Array:
     """Of n + 1 faces those that a field there has: on a ring all but the last."""
     count = gas.grid.local_shape_at(gas.grid.face(axis))[axis]
     return jax.lax.slice_in_dim(values, 0, count, axis=axis)
+
+
+def _turned(values: Variables, axis: int) -> Variables:
+    """Variables or fluxes with the components of vectors moved on, the one along `axis` first."""
+    place = lambda first: [values[first + (k + axis) % 3] for k in range(3)]
+    return values[0], *place(1), values[4], *place(5), *values[8:]
 
 
 def _with_normal(side: Variables, normal: Array, axis: int) -> Variables:
