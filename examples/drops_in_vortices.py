@@ -21,10 +21,9 @@ for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):
     total = lambda s: pk.particles.total_momentum(s["drops"]) + s["flow"].integral()
     assert np.allclose(total(end), total(start), atol=1e-3)
     vorticity = pk.operators.curl(end["flow"], pk.schemes.Spectral())
-    centers = vorticity.grid.coordinates()
-    shades = ax.contourf(
-        centers[0][:, 0], centers[1][0], vorticity.data.T, np.linspace(-2, 2, 11),
-        cmap="RdBu_r", extend="both", alpha=0.6,
+    shades = ax.imshow(
+        vorticity.data.T, origin="lower", extent=(0, 2 * np.pi, 0, 2 * np.pi), cmap="RdBu_r",
+        vmin=-2, vmax=2, interpolation="bicubic", alpha=0.6,
     )  # fmt: skip
     x, y = end["drops"].position.T
     ax.plot(x, y, ".", ms=1.4, mew=0, color="#111827")

@@ -16,7 +16,7 @@ pk.use_compilation_cache()
 
 lb, sides = pk.lattice_boltzmann, pk.boundaries
 QUICK = "PHYSKIT_QUICK" in os.environ
-cells, end = (6, 2.0) if QUICK else (16, 110.0)
+cells, end = (6, 70.0) if QUICK else (16, 110.0)
 # Quick runs take what compiles fastest.
 collision = lb.TwoRelaxationTimes() if QUICK else lb.CentralMoments()
 interpolated = not QUICK
