@@ -64,7 +64,7 @@ chase = pk.ETDRK2(eq.KellerSegel(2.0, decay=0.4), eq.Diffusion([0.9, 1.0]))
 gathered = advance(chase, swarm, 0.01, 13.0)
 
 with pk.plot.style():
-    fig, axes = plt.subplots(2, 3, figsize=(11, 7.4), layout="constrained")
+    fig, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
     panels = [
         ("Cahn–Hilliard: a mixture parts", mixture, {"cmap": "RdBu_r", "limits": (-1, 1)}),
         ("Swift–Hohenberg: convection", convection, {"cmap": "magma"}),
@@ -75,5 +75,7 @@ with pk.plot.style():
     ]
     for ax, (title, field, how) in zip(axes.flat, panels, strict=True):
         pk.plot.field(field, ax=ax, label="", **how)
-        ax.set(title=title, xlabel="", ylabel="")
+        ax.set_title(title)
+        ax.label_outer(remove_inner_ticks=False)
+        ax.tick_params(labelbottom=True, labelleft=True)
     fig.savefig("patterns.png", dpi=110)
