@@ -8,6 +8,7 @@ import jax
 from physkit.core import (
     Frame,
     Health,
+    Key,
     KeyLike,
     State,
     as_key,
@@ -15,6 +16,7 @@ from physkit.core import (
     collect_faults,
     explain_call,
     is_concrete,
+    is_tracing,
     poison_where,
 )
 from physkit.observe import as_observer
@@ -47,11 +49,18 @@ def evaluate(
     require_simulation("evaluate", sim, state)
     observers = (as_observer(quantities),) if quantities or not sim.observers else sim.observers
     sim = eqx.tree_at(lambda s: (s.observers, s.guards), sim, (observers, ()))
-    carry, observed, frames = init_and_observe(sim, as_state(state), as_key(key))
-    values, health = _values(sim, carry, observed, frames)
-    if is_concrete(health.bits):
-        health.check("at the start")
+    state, key = as_state(state), as_key(key)
+    if is_tracing() or not is_concrete((sim, state, key)):
+        return _evaluate_traced(sim, state, key)
+    values, health = _values(sim, *init_and_observe(sim, state, key))
+    health.check("at the start")
     return values
+
+
+@eqx.filter_jit
+def _evaluate_traced(sim: Simulation, state: State, key: Key | None) -> Frame:
+    """One program, also where `grad` or `vmap` alone would run one operation after the other."""
+    return _values(sim, *init_and_observe(sim, state, key))[0]
 
 
 @eqx.filter_jit
