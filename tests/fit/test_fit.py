@@ -325,6 +325,20 @@ def test_data_that_a_mask_leaves_out_do_not_count(errors):
         np.testing.assert_allclose(masked.error(name), alone.error(name), rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["residuals", "loss", "compiled"])
+def test_predictions_minus_data_of_another_shape_warn(kind):
+    near = {"size": jnp.asarray(2.5), "rate": jnp.asarray(1.2)}
+    wrap = {"residuals": lambda f: f, "compiled": jax.jit}.get(
+        kind, lambda f: lambda *x: 30 * jnp.mean(f(*x) ** 2)
+    )
+    said = pytest.warns(pk.errors.PhyskitWarning, match=r"30 data .* 30 pred.* \[30, 30\]")
+    with said, jax.numpy_rank_promotion("allow"):  # as it is unless a user forbids it
+        fit_decay(wrap(lambda m, d: decay(m)[:, None] - d / 1.0), model=near)
+    # Shapes that go together, and differences among the data, do not.
+    fit_decay(wrap(lambda m, d: decay(m)[:, None] - d[:, None]), model=near)
+    fit_decay(wrap(lambda m, d: (decay(m) - d) / jnp.std(d[:, None] - d[None, :])), model=near)
+
+
 def test_noise_larger_than_given_makes_a_remark():
     found = fit_decay(
         lambda m, d: residuals_of(m, d) / 0.005,

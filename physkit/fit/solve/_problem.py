@@ -1,5 +1,7 @@
 """The objective of a fit as a function of one vector z, with its derivatives."""
 
+import math
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +15,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Module,
     ObjectiveError,
+    PhyskitWarning,
     PyTree,
     as_device_array,
     call_user_function,
@@ -21,6 +24,7 @@ from physkit.core import (
 )
 from physkit.simulate import AbstractAdjoint, Direct, NestedCheckpoint, Simulation
 
+from .._outer_difference import OuterDifference, find_outer_difference
 from .._select import Selection
 from ._coordinates import Coordinates
 from ._methods import Kind
@@ -140,6 +144,14 @@ def make_problem(
     traced = _TracedOutput(untraced.output, z, inputs)
     shape = traced.shape
     kind = _kind_of(shape)
+    if (outer := traced.outer_difference(len(jax.tree.leaves(data_arrays)))) is not None:
+        warnings.warn(
+            f"the objective takes every one of {math.prod(outer.data)} data from every one of "
+            f"{math.prod(outer.prediction)} predictions, which makes {list(outer.difference)}: shapes such as "
+            "[n, 1] and [n] meet so. Give both one shape, as in prediction[:, 0] - data",
+            PhyskitWarning,
+            stacklevel=4,
+        )
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
     # Forward mode costs a run for each parameter, reverse mode one for each residual, and memory.
     mode = jac or ("forward" if z.size <= count else "reverse")
@@ -162,6 +174,13 @@ class _TracedOutput:
         self._closed, arrays, self._static = eqx.filter_make_jaxpr(output)(z, inputs)
         self._form = jax.tree.structure(arrays)
         self.shape = eqx.combine(arrays, self._static)
+
+    def outer_difference(self, num_data: int) -> OuterDifference | None:
+        """Where shapes of data and predictions do not go together; `num_data` arrays are data."""
+        jaxpr = self._closed.jaxpr
+        end = len(jaxpr.invars) - 1  # the last input is the unit
+        is_data = [end - num_data <= k < end for k in range(len(jaxpr.invars))]
+        return find_outer_difference(jaxpr, is_data)
 
     def __call__(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
         leaves = jax.tree.leaves(eqx.filter((z, inputs), eqx.is_array))
