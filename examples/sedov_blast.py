@@ -30,7 +30,7 @@ fig.colorbar(image, ax=left, label="density")
 angle = np.linspace(0, np.pi / 2, 100)
 radius = SEDOV_ALPHA[2] ** -0.25
 left.plot(radius * np.cos(angle), radius * np.sin(angle), "--", color="white", lw=1)
-left.set(title="t = 1, shock of the similarity solution dashed", xlabel="x", ylabel="y")
+left.set(title="t = 1; dashed: similarity", xlabel="x", ylabel="y")
 
 shock = jnp.stack(
     [
@@ -41,6 +41,8 @@ shock = jnp.stack(
 t = result.times["density"][1:]
 right.loglog(t, shock, ".", color="#c1121f", label="computed")
 right.loglog(t, (t**2 / SEDOV_ALPHA[2]) ** 0.25, color="#212529", lw=1, label="$(E t^2/αρ)^{1/4}$")
-right.set(title="radius of the shock", xlabel="t")
+right.set(title="radius of the shock", xlabel="t", ylabel="r")
+right.set_yticks([0.2, 0.5, 1.0], ["0.2", "0.5", "1"])
+right.minorticks_off()
 right.legend(frameon=False)
 fig.savefig("sedov_blast.png", dpi=130)
