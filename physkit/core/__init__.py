@@ -117,6 +117,7 @@ from ._types import (
 )
 from .calls._concrete import (
     as_device_array as as_device_array,
+    concrete_primal as concrete_primal,
     concrete_value as concrete_value,
     evaluate_now as evaluate_now,
     is_concrete as is_concrete,

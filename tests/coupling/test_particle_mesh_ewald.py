@@ -66,6 +66,14 @@ def test_over_devices():
         check_devices(sim, state, 2, ((2,),), gradient=False)
 
 
+@pytest.mark.slow
+def test_derivatives_over_devices():
+    """By positions, charges, box and all else."""
+    state = charges(pk.Box([6.0] * 3), 40).replace(mass=jnp.full(40, 50.0))
+    sim = pk.Simulation(pk.VelocityVerlet(ParticleMeshEwald(1.4, 1e-2, mesh=8)), dt=0.001)
+    check_devices(sim, state, 1, ((2,),))
+
+
 def test_reversible_with_exact_sums():
     state = charges(pk.Box([6.0] * 3), 40).replace(mass=jnp.full(40, 50.0))
     force = ParticleMeshEwald(1.8, 1e-3, exact=True, skin=0.2, mesh=16)

@@ -15,7 +15,7 @@ import numpy as np
 
 import physkit as pk
 from physkit.coupling import TSC, Drag, ParticleMesh
-from physkit.geometry import AbstractSpace, Box, Grid
+from physkit.geometry import Box, Grid
 from physkit.integrators import RK4, Boris, Lie
 from physkit.observe import (
     CenterOfMass,
@@ -38,7 +38,6 @@ from physkit.observe import (
 )
 from physkit.particles import DistanceConstraints, Ownership, Particles, constrain
 from physkit.particles.forces import (
-    AbstractListedForce,
     DirectGravity,
     HarmonicAngles,
     HarmonicBonds,
@@ -309,22 +308,8 @@ def differences(
 
 
 def gradient(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
-    """The derivative of the last state's sum of squares by every index of simulation and state.
-
-    Except by the box of particles with neighbor lists, whose numbers must be concrete.
-    """
-    sim, state = SYSTEMS[name]()
-    has_lists = any(isinstance(x, AbstractListedForce) for x in _terms(sim))
-
-    def is_space(x):
-        return isinstance(x, AbstractSpace)
-
-    def is_differentiated(x):
-        is_fixed = has_lists and is_space(x)
-        return jax.tree.map(lambda leaf: not is_fixed and eqx.is_inexact_array(leaf), x)
-
-    selection = jax.tree.map(is_differentiated, (sim, state), is_leaf=is_space)
-    numbers, rest = eqx.partition((sim, state), selection)
+    """The derivative of the last state's sum of squares by every number of simulation and state."""
+    numbers, rest = eqx.partition(SYSTEMS[name](), eqx.is_inexact_array)
 
     def outcome(numbers):
         sim, state = eqx.combine(numbers, rest)
@@ -335,11 +320,6 @@ def gradient(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any
     found, health = jax.grad(outcome, has_aux=True)(numbers)
     health.check()
     return found
-
-
-def _terms(sim: Any) -> list[Any]:
-    is_listed = lambda x: isinstance(x, AbstractListedForce)
-    return jax.tree.leaves(sim, is_leaf=is_listed)
 
 
 def has_migrated(state: Any) -> bool:

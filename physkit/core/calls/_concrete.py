@@ -14,6 +14,11 @@ def concrete_value(x: Any) -> np.ndarray | None:
     return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)
 
 
+def concrete_primal(x: Any) -> np.ndarray | None:
+    """The numbers in `x`, also where a derivative by them is under way; None inside of `jit` and `vmap`."""
+    return concrete_value(jax.lax.stop_gradient(x) if isinstance(x, jax.core.Tracer) else x)
+
+
 def is_tracing() -> bool:
     """Whether a trace is under way: it takes up all operations, those on numbers that it closes over, too."""
     # Of all operations this one needs no program of its own where there is no trace.

@@ -7,7 +7,7 @@ step.
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import concrete_value, replace_fields
+from physkit.core import concrete_primal, replace_fields
 from physkit.geometry import AbstractSpace
 
 from ._ownership import Ownership
@@ -26,11 +26,11 @@ def initial_margin(
     size: int,
 ) -> float:
     """The margin for `size` slabs along `axis`, in widths of a slab, from the mean distance of particles."""
-    if concrete_value(velocity) is None:
+    if concrete_primal(velocity) is None:
         # A trace hides the speeds, so that `widen_margin` cannot adapt the margin later: take the widest.
         return _MAX
     n, d = max(position.shape[0], 1), position.shape[1]
-    lengths = concrete_value(space.lengths)
+    lengths = concrete_primal(space.lengths)
     if lengths is None or lengths.dtype == object:
         # Box lengths are hidden, and a slab of a cube is 1/size wide.
         spacing = size / n ** (1 / d)
@@ -50,7 +50,7 @@ def widen_margin(
 
     Unchanged where a trace hides velocities, dt or the box.
     """
-    speeds, step, lengths = map(concrete_value, (velocity, dt, space.lengths))
+    speeds, step, lengths = map(concrete_primal, (velocity, dt, space.lengths))
     if speeds is None or step is None or lengths is None:
         return ownership
     axis, mask = ownership.axis, np.asarray(ownership.mask)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import GROWTH_FACTOR, DeclarationError, Faults, concrete_value, replace_fields
+from physkit.core import GROWTH_FACTOR, DeclarationError, Faults, concrete_primal, replace_fields
 from physkit.geometry import AbstractSpace, require_box, slab_axis
 
 from ._migration_margin import initial_margin
@@ -30,7 +30,7 @@ def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tup
     count = jnp.sum(
         owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32
     )
-    num_slots = _num_slots(n, size, concrete_value(count))
+    num_slots = _num_slots(n, size, concrete_primal(count))
     # Sorted by owner; stable, so that within a slab the user's order stays.
     order = jnp.argsort(owner, stable=True).astype(jnp.int32)
     first = jnp.cumsum(count) - count
@@ -39,7 +39,7 @@ def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tup
     # Empty slots hold the numbers of another particle, for which physics is defined: zeros would make
     # masses of 0 and particles on one spot, whose NaN survives in derivatives. `index` is (devices, slots).
     index = order[jnp.clip(first[:, None] + jnp.minimum(slot, count[:, None] - 1), 0, n - 1)]
-    lengths = concrete_value(box.lengths)
+    lengths = concrete_primal(box.lengths)
     is_known = lengths is not None and lengths.dtype != object
     none = jnp.zeros(size, jnp.int32)
     ownership = Ownership(
