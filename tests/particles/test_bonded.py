@@ -173,6 +173,11 @@ def test_coincident_ends_and_empty_lists_are_finite():
         (lambda: HarmonicBonds(PAIRS, [1.0, 2.0]), ShapeError, "stiffness"),
         (lambda: HarmonicAngles([[0, 1, 0]]), ParameterError, "itself"),
         (lambda: HarmonicAngles(TRIPLES, 1.0, [1.0]), ShapeError, "angle"),
+        (
+            lambda: HarmonicAngles(TRIPLES, 1.0, 109.5),
+            ParameterError,
+            r"radians.*np\.radians\(109\.5\)",
+        ),
         (lambda: HarmonicBonds([[0, 9]]).init(random_particles()), ParameterError, "only 6"),
         (lambda: HarmonicAngles([[0, 9, 1]]).init(random_particles()), ParameterError, "only 6"),
         (lambda: angles().init(random_particles(1)), ShapeError, "one dimension"),

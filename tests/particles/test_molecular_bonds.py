@@ -251,6 +251,8 @@ def test_an_own_energy_with_a_network():
         (lambda: PeriodicTorsions([[0, 1, 2]], 1.0, 1), ShapeError, r"\[m 4\]"),
         (lambda: PeriodicTorsions([[0, 1, 2, 3]], 1.0, 1.5), ParameterError, "whole numbers"),
         (lambda: PeriodicTorsions([[0, 1, 2, 3]], [1.0, 2.0], 1), ShapeError, "stiffness"),
+        (lambda: PeriodicTorsions([[0, 1, 2, 3]], 1.0, 2, 180.0), ParameterError, "phase is in radians"),
+        (lambda: HarmonicTorsions([[0, 1, 2, 3]], 1.0, 60.0), ParameterError, "angle is in radians"),
         (lambda: RyckaertBellemansTorsions([[0, 1, 2, 3]], [1.0, 2.0]), ShapeError, r"\(6,\)"),
         (lambda: TorsionMaps([[0, 1, 2, 3, 4]], np.zeros((3, 4))), ShapeError, r"\[g g\]"),
         (lambda: TorsionMaps([[0, 1, 2, 3, 4]], np.zeros((4, 4)), 1), ParameterError, "maps 0"),

@@ -22,7 +22,7 @@ from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors, unit_vectors
 from ._bonds import HarmonicBonds
 from ._local_tuples import LocalTuples
-from ._start_checks import require_apart
+from ._start_checks import require_apart, require_radians
 from ._tuples import Tuples, as_places
 
 
@@ -82,6 +82,7 @@ class HarmonicAngles(AbstractAngles):
     ):
         self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
         require_nonnegative(self, "stiffness")
+        require_radians(self, "angle", 0.0, math.pi, "from 0 to π")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         cosine, sine = _cosine_and_sine(vectors)
@@ -125,6 +126,7 @@ class CosineAngles(AbstractAngles):
     ):
         self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
         require_nonnegative(self, "stiffness")
+        require_radians(self, "angle", 0.0, math.pi, "from 0 to π")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         cosine, sine = _cosine_and_sine(vectors)
@@ -155,6 +157,7 @@ class CosineSquaredAngles(AbstractAngles):
     ):
         self._set(triples, {"stiffness": stiffness, "angle": angle}, component)
         require_nonnegative(self, "stiffness")
+        require_radians(self, "angle", 0.0, math.pi, "from 0 to π")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         cosine, _ = _cosine_and_sine(vectors)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import ParameterError, concrete_value, is_concrete
+from physkit.core import Module, ParameterError, concrete_value, is_concrete
 
 from ..._particles import Particles
 from ._tuples import Tuples
@@ -28,6 +28,20 @@ def vectors_at_start(
         jnp.asarray(position[first.ravel()]), jnp.asarray(position[second.ravel()])
     )
     return np.asarray(found, float).reshape(shape)
+
+
+def require_radians(part: Module, name: str, least: float, most: float, limits: str) -> None:
+    """**Errors:** `ParameterError` for an angle that no radians are, such as one in degrees."""
+    numbers = concrete_value(getattr(part, name))
+    if numbers is None:
+        return
+    # Rounding: π of single precision is above that of double.
+    outside = numbers[(numbers < least - 1e-6) | (numbers > most + 1e-6)]
+    if outside.size:
+        raise ParameterError(
+            f"{type(part).__name__}: {name} is in radians, {limits}; got {outside.flat[0]:g} (of degrees: "
+            f"np.radians({outside.flat[0]:g}))"
+        )
 
 
 def require_apart(vectors: np.ndarray, tuples: Tuples, name: str) -> None:

@@ -23,8 +23,11 @@ from ..._arguments import Numbers
 from ..._particles import Particles
 from ._bonded import AbstractBonded, Differences, Vectors, unit_vectors
 from ._local_tuples import LocalTuples
-from ._start_checks import require_bent
+from ._start_checks import require_bent, require_radians
 from ._tuples import Tuples
+
+# Phases may be given as multiples of an angle, n φ₀; a larger one is in degrees.
+_MAX_TURN = 8 * np.pi
 
 
 class AbstractTorsions(AbstractBonded):
@@ -70,8 +73,8 @@ class PeriodicTorsions(AbstractTorsions):
     - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes and in fewer than three dimensions; `ParameterError` for places
-    that do not exist, one named twice in a row, multiplicities that are no whole numbers, and three neighbors
-    on one line at the start, unless k is 0.
+    that do not exist, one named twice in a row, multiplicities that are no whole numbers, a phase
+    beyond four turns (it is in degrees), and three neighbors on one line at the start, unless k is 0.
 
     **Good values:** k of some kJ/mol; n = 3 for a single bond between tetrahedral atoms, n = 2 and φ₀ = π for
     planar groups.
@@ -98,6 +101,7 @@ class PeriodicTorsions(AbstractTorsions):
         component: str | None = None,
     ):
         self._set(quadruples, {"stiffness": stiffness, "phase": phase}, component)
+        require_radians(self, "phase", -_MAX_TURN, _MAX_TURN, "within four turns")
         self.multiplicity = self._by_tuple("multiplicity", _as_multiplicity(multiplicity))
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
@@ -190,6 +194,7 @@ class HarmonicTorsions(AbstractTorsions):
     ):
         self._set(quadruples, {"stiffness": stiffness, "angle": angle}, component)
         require_nonnegative(self, "stiffness")
+        require_radians(self, "angle", -_MAX_TURN, _MAX_TURN, "within four turns")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         turn = dihedral_angle(vectors) - local.parameters(self.angle)
