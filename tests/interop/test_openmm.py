@@ -8,8 +8,10 @@ import pytest
 from physkit import find, interop, units
 from physkit.core import Clock, ParameterError, StepCount
 from physkit.geometry import Free
+from physkit.integrators import VelocityVerlet
 from physkit.particles import RigidWater, constrain
 from physkit.particles.forces import Forces, VirtualSites
+from physkit.simulate import Simulation, init
 from physkit.systems import alanine_dipeptide_pdb
 
 openmm = pytest.importorskip("openmm")
@@ -58,8 +60,10 @@ def on_particles(system, forces):
     return forces[[k for k in range(len(forces)) if not system.isVirtualSite(k)]]
 
 
-def require_same(system, topology, positions, unit=units.molecular, energy=1e-5, force=1e-4):
-    particles, forces = interop.from_openmm(system, topology, positions, units=unit)
+def require_same(
+    system, topology, positions, unit=units.molecular, energy=1e-5, force=1e-4, **options
+):
+    particles, forces = interop.from_openmm(system, topology, positions, units=unit, **options)
     # What is chosen from the numbers of the box, a mesh, is chosen outside of a trace.
     planned = tuple(term.for_start(particles, 0) for term in forces.terms)
     energies, total = evaluate(particles, Forces(planned, forces.term_names))
@@ -287,3 +291,23 @@ def test_water_with_virtual_sites():
         assert 4 * particles.num_particles == 3 * system.getNumParticles()
         assert isinstance(find(force, "coulomb"), VirtualSites)
         assert isinstance(particles.constraints.parts[0], RigidWater)
+
+
+@pytest.mark.slow
+def test_a_net_charge_is_asked_for():
+    """A neutralizing background, which OpenMM takes for granted."""
+    with jax.enable_x64(True):
+        system, force = openmm.System(), openmm.NonbondedForce()
+        system.setDefaultPeriodicBoxVectors(*(2.0 * np.eye(3)))
+        for charge in (1.0, 1.0, -1.0):
+            system.addParticle(23.0)
+            force.addParticle(charge, 0.3, 0.0)
+        force.setNonbondedMethod(openmm.NonbondedForce.Ewald)
+        force.setCutoffDistance(0.9)
+        force.setEwaldErrorTolerance(1e-8)
+        system.addForce(force)
+        positions = np.array([[0.1, 0.2, 0.3], [0.5, 0.9, 0.4], [1.2, 1.5, 1.0]])
+        particles, charged = interop.from_openmm(system, positions=positions)
+        with pytest.raises(ParameterError, match="background=True"):
+            init(Simulation(VelocityVerlet(charged), dt=1e-3), particles)
+        require_same(system, None, positions, energy=1e-6, force=1e-5, background=True)

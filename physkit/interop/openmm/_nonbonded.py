@@ -42,9 +42,11 @@ class Nonbonded(NamedTuple):
 
 
 def nonbonded_forces(
-    force: Any, elements: list[str], numbering: Numbering, to: Converter
+    force: Any, elements: list[str], numbering: Numbering, background: bool, to: Converter
 ) -> Nonbonded:
     """Lennard-Jones, electrostatics and exceptions of an OpenMM `NonbondedForce`.
+
+    - `background`: of Ewald sums.
 
     **Errors:** `ParameterError` for what has no counterpart, by name.
     """
@@ -76,7 +78,7 @@ def nonbonded_forces(
     forces = {
         **_near_and_far(
             _lennard_jones(force, LennardJones(**tables), exclude, to),
-            _electrostatics(force, coulomb_constant, charge, exclude, to),
+            _electrostatics(force, charge, exclude, background, to),
         ),
         **_exceptions(exceptions, tables, species, charge, coulomb_constant, to),
     }
@@ -117,11 +119,11 @@ def _near_and_far(
 
 
 def _electrostatics(
-    force: Any, constant: float, charge: np.ndarray, exclude: np.ndarray | None, to: Converter
+    force: Any, charge: np.ndarray, exclude: np.ndarray | None, background: bool, to: Converter
 ) -> dict[str, Pairwise | AbstractEwaldSum]:
     if not np.any(charge):
         return {}
-    method = force.getNonbondedMethod()
+    method, constant = force.getNonbondedMethod(), to.units.coulomb_constant
     if method == force.NoCutoff:
         cutoff = _WITHOUT_CUTOFF * to.length
         near = Pairwise(Coulomb(constant), cutoff, truncation="plain", exclude=exclude)
@@ -132,7 +134,10 @@ def _electrostatics(
         return {"coulomb": Pairwise(field, cutoff, truncation="plain", exclude=exclude)}
     sums = ParticleMeshEwald if method == force.PME else Ewald
     tolerance = force.getEwaldErrorTolerance()
-    return {"coulomb": sums(cutoff, tolerance, coulomb_constant=constant, exclude=exclude)}
+    ewald = sums(
+        cutoff, tolerance, coulomb_constant=constant, exclude=exclude, background=background
+    )
+    return {"coulomb": ewald}
 
 
 def _exceptions(

@@ -47,6 +47,7 @@ def from_openmm(
     *,
     units: UnitSystem = molecular,
     dtype: DTypeLike = float,
+    background: bool = False,
 ) -> MolecularSystem:
     """The particles and forces of an `openmm.System`: every force field that OpenMM reads, differentiable.
 
@@ -67,6 +68,8 @@ def from_openmm(
     - `velocities`: `[n 3]`, a quantity or nm/ps; at rest if left out.
     - `units`: of the result; OpenMM's are nm, ps, Da and kJ/mol, which are `molecular`.
     - `dtype`: precision.
+    - `background`: whether a net charge, such as that of a protein without counterions, is neutralized by a
+      uniform one, as OpenMM does in silence; an error where the run starts if left out.
 
     **Errors:** `ParameterError` for a force, a kind of site or a setting that has no counterpart here, by name;
     `MissingExtraError` without OpenMM.
@@ -90,7 +93,7 @@ def from_openmm(
         if kind == "CMMotionRemover":
             continue
         if kind == "NonbondedForce" and nonbonded is None:
-            nonbonded = nonbonded_forces(force, elements, numbering, to)
+            nonbonded = nonbonded_forces(force, elements, numbering, background, to)
             names += nonbonded.forces
             forces += nonbonded.forces.values()
         elif kind in BONDED:
