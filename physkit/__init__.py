@@ -82,6 +82,11 @@ def _explain_missing(name: str) -> str:
         return f"physkit has no {name!r}; did you mean '{members[lower[name.lower()]]}'?"
     if (foreign := explain_foreign(name)) is not None:
         return foreign
+    if not name.startswith("_"):
+        modules = {layer: importlib.import_module(f"physkit.{layer}") for layer in SHOWN_LAYERS}
+        holders = [f"pk.{layer}.{name}" for layer, module in modules.items() if name in dir(module)]
+        if holders:
+            return f"physkit has no {name!r} on its front page; it is {' or '.join(holders)}"
     # As it is written first: the class `Particles` and the layer `particles` differ only in case.
     close = difflib.get_close_matches(name, members, n=1, cutoff=0.8)
     close = close or [lower[m] for m in difflib.get_close_matches(name.lower(), lower, n=1)]

@@ -243,6 +243,7 @@ def test_layers_resolve():
         ("Particle", "did you mean 'Particles'"),
         ("VanLeer", "pk.limiters.VanLeer"),
         ("VanLear", "did you mean 'limiters.VanLeer'"),
+        ("MartynaTobiasKlein", "it is pk.integrators.MartynaTobiasKlein"),
     ],
 )
 def test_an_unknown_name_says_where_to_look(missing, says):

@@ -87,6 +87,11 @@ class UnitSystem:
         return 1 / self.time
 
     @property
+    def nanosecond(self) -> float:
+        """1 ns."""
+        return 1e-9 / self.time
+
+    @property
     def picosecond(self) -> float:
         """1 ps."""
         return 1e-12 / self.time
