@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from physkit.core import ParameterError, State, concrete_value, describe, replace_fields
 
 from .._particles import Particles
-from ..neighbors import DEFAULT_SKIN, ListPlan, NeighborList, plan_list
+from ..neighbors import DEFAULT_SKIN, ListPlan, NeighborList, ShardedNeighborList, plan_list
 from ._force import AbstractForce
 
 
@@ -65,6 +65,28 @@ class AbstractListedForce(AbstractForce):
             return cache
         assert isinstance(cache.neighbors, NeighborList)
         return replace_fields(cache, {"neighbors": cache.neighbors.fit_capacity()})
+
+    def update_cache(self, cache: Any, particles: Particles) -> Any:
+        """`cache` with neighbors that are up to date.
+
+        **Errors:** `ParameterError` for a list that leaves out pairs of this force: that of another one.
+        """
+        near = cache.neighbors
+        if isinstance(near, NeighborList | ShardedNeighborList):
+            excluded = getattr(self, "excluded_partners", None)
+            if self.cutoff is None or near.cutoff < self.cutoff:
+                reach = "of all pairs" if self.cutoff is None else f"with cutoff={self.cutoff:g}"
+                what = f"holds pairs within {near.cutoff:g}, and the force is {reach}"
+            elif (near.excluded is None) != (excluded is None):
+                what = "and the force do not leave out the same pairs (exclude=…)"
+            else:
+                what = None
+            if what is not None:
+                raise ParameterError(
+                    f"the neighbor list in this carry is of another simulation: it {what}; start from "
+                    "carry.state"
+                )
+        return cache.update(particles)
 
     def mark_current(self, cache: Any, state: State) -> Any:
         return replace_fields(cache, {"current": self.particles(state)})

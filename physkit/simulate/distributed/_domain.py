@@ -150,6 +150,14 @@ class DistributedDomain:
         resharded = resharded.replace(step=step, is_initial=carry.is_initial)
         return reshard_observers(self.sim, carry, resharded)
 
+    def follow_parameters(self, carry: ShardedCarry) -> ShardedCarry:
+        """`carry` as it is: over devices the first half kick is by the forces that it holds."""
+        return carry
+
+    def rebuild_caches(self, carry: ShardedCarry) -> ShardedCarry:
+        """`carry` as it is, see `follow_parameters`."""
+        return carry
+
     def to_single_device(self, carry: ShardedCarry) -> Carry:
         """The carry as one device would have it: caches built anew, observers begun anew."""
         single = init(self.sim, carry.state, key=carry.key)

@@ -121,6 +121,8 @@ def run(
             {"steps": steps, "to": to, "checkpoint": checkpoint, "resume": resume},
         )
         carry = host.as_carry(carry_or_state, key)
+        if carry is carry_or_state:  # else made anew
+            carry = host.follow_parameters(carry)
         with RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage:
             return _advance(host, storage, stop, blocks, progress, on_chunk)
 

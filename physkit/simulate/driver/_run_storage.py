@@ -152,6 +152,14 @@ class RunStorage:
                 warnings.warn(difference, stacklevel=4)
         # The checkpoint may be of other devices than the run: `as_carry` reshards it.
         self.resumed, self.carry = restored, self._host.as_carry(restored.tree, None)
+        if differences and self._resume == "changed":
+            # Lists of another cutoff, forces of other parameters: none of them is that of what is here now.
+            # So is the key, of which noise is drawn.
+            self.carry = self._host.rebuild_caches(
+                self.carry.replace(key=self._first_carry.carry.key)
+                if isinstance(self._first_carry, ShardedCarry)
+                else self.carry.replace(key=self._first_carry.key)
+            )
 
     def _differences(self, restored: RestoredCheckpoint, here: Identity) -> Iterator[str]:
         """Why the run may not equal an uninterrupted one to the last bit.

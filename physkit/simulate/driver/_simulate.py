@@ -39,7 +39,7 @@ from physkit.parallel import DevicesLike, gather_to_host, to_default_device
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
-from ..loop._carry import Carry, refresh_aux, require_no_key, summary
+from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
 from ..loop._init import HIDDEN_NUMBERS, check_visible_start, init, plans_start
 from ..loop._simulation import Simulation
@@ -211,6 +211,8 @@ def _simulate(
         require_no_key(key)
         carry = carry_or_state
     sim = cast_floats(sim, float_dtype(carry.state))
+    if not carry.is_initial and not is_computed:
+        carry = follow_parameters(sim, carry)
     start, initial = carry.step, {}
     if carry.is_initial:
         is_current = is_computed or sim.integrator.keeps_caches_current

@@ -3,17 +3,20 @@
 import equinox as eqx
 import jax
 
-from physkit.core import Frame, Key, State, grow_caches
+from physkit.core import Frame, Key, State, grow_caches, has_overflow, invalidate_caches
 from physkit.parallel import single_process
 
 from ..distributed._domain import DistributedDomain
 from ..distributed._reshard import reshard_observers
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import observe_initial
-from ..loop._carry import Carry, require_no_key, summary
+from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
 from ..loop._chunk_program import ChunkProgram
 from ..loop._init import init_and_observe
 from ..loop._simulation import Simulation
+from ._chunk_driver import MAX_GROWTHS
+
+_follow_parameters = eqx.filter_jit(follow_parameters)
 
 
 class SingleDevice:
@@ -37,6 +40,20 @@ class SingleDevice:
             return carry
         require_no_key(key)
         return carry_or_state
+
+    def follow_parameters(self, carry: Carry) -> Carry:
+        """`carry`, made by whatever simulation, with the forces of this one."""
+        return _follow_parameters(self.sim, carry) if jax.tree.leaves(carry.aux) else carry
+
+    def rebuild_caches(self, carry: Carry) -> Carry:
+        """`carry` with lists and forces made anew, with the capacity that they need."""
+        carry = carry.replace(aux=invalidate_caches(carry.aux))
+        for _ in range(MAX_GROWTHS):
+            rebuilt = eqx.filter_jit(refresh_aux)(self.sim, carry)
+            if not has_overflow(rebuilt.aux):
+                return rebuilt
+            carry, _ = self.grow(carry, rebuilt)
+        return carry  # the run says what does not settle
 
     def observe_initial(self, carry: Carry) -> tuple[Carry, Frame]:
         """Observe step 0: the carry, and its frames."""

@@ -27,6 +27,7 @@ from physkit.core import (
     data,
     static,
     with_prescribed_values,
+    with_tangent_of,
 )
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import Snapshot
@@ -162,6 +163,40 @@ def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
+
+
+@at_full_precision
+def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
+    """`carry` for going on with `sim`, by which its forces and their derivatives are.
+
+    Its aux stays, bit for bit, where it was made by these parameters and of this state. Another simulation with
+    other parameters may have made it, or the same one outside of the derivative that is being taken.
+    """
+    old, form = jax.tree.flatten(carry.aux)
+    new, new_form = jax.tree.flatten(refresh_aux(sim, carry).aux)
+    if form != new_form or all(a is b for a, b in zip(old, new, strict=True)):
+        return carry
+    changed = [
+        _differs(a, b)
+        for a, b in zip(old, new, strict=True)
+        if jnp.issubdtype(a.dtype, jnp.inexact)
+    ]
+    is_other = jnp.any(jnp.stack(changed)) if changed else jnp.array(False)
+
+    def choose(a: Array, b: Array) -> Array:
+        if a is b or jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+            return a
+        kept = with_tangent_of(a, b) if jnp.issubdtype(a.dtype, jnp.floating) else a
+        return jnp.where(is_other, b, kept)
+
+    return carry.replace(aux=form.unflatten(map(choose, old, new)))
+
+
+def _differs(a: Array, b: Array) -> Bool[Array, ""]:
+    """Whether two arrays differ by more than rounding."""
+    a, b = jax.lax.stop_gradient((a, b))
+    size = jnp.max(jnp.abs(a), initial=0)
+    return jnp.any(jnp.abs(a - b) > jnp.finfo(a.dtype).eps ** 0.5 * size)
 
 
 def require_no_key(key: Key | None) -> None:

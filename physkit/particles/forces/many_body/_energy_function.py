@@ -157,7 +157,7 @@ class EnergyFunction(AbstractListedForce):
     def _update(self, cache: PairCache | None, state: State) -> PairCache:
         particles = self.particles(state)
         self.require_valid(particles)
-        return self.init(state) if cache is None else cache.update(particles)
+        return self.init(state) if cache is None else self.update_cache(cache, particles)
 
     def _evaluate(self, particles: Particles, cache: PairCache) -> Float[Array, "..."]:
         """What the function returns: an energy, or `[n]`."""

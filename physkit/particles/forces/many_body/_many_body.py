@@ -203,7 +203,7 @@ class ManyBody(AbstractListedForce):
 
     def _update(self, cache: PairCache | None, state: State) -> PairCache:
         particles = self.particles(state)
-        cache = self.init(state) if cache is None else cache.update(particles)
+        cache = self.init(state) if cache is None else self.update_cache(cache, particles)
         # The potential's own cutoff may depend on a parameter that is fitted.
         reach = jax.lax.stop_gradient(jnp.asarray(self.potential.cutoff))
         faults = cache.faults.set_if(Fault.CUTOFF, reach > self.cutoff * (1 + 1e-6))

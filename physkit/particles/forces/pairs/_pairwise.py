@@ -195,7 +195,7 @@ class Pairwise(AbstractListedForce):
     ) -> tuple[Float[Array, "n d"], PairCache]:
         del clock
         particles = self.particles(state)
-        cache = cache.update(particles)
+        cache = self.update_cache(cache, particles)
         context, arrays = self._context(particles), cache.arrays(particles, self.potential)
         kernel = PairKernel("force", self.cutoff)
         if self.exact:
@@ -296,7 +296,7 @@ class Pairwise(AbstractListedForce):
         if cache is None:
             cache = PairCache(self._find_neighbors(particles), None, Faults.none())
         else:
-            cache = cache.update(particles)
+            cache = self.update_cache(cache, particles)
         kernel = PairKernel(quantity, self.cutoff)
         velocity = mobile_velocity(particles) if quantity == "heat" else None
         context = self._context(particles)

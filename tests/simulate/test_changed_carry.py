@@ -1,0 +1,88 @@
+"""Going on from a carry with other parameters than those that made it: forces, derivatives, lists."""
+
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+
+BEAD = pk.Particles([[1.0, 0.3]], [[0.0, 0.5]])
+
+
+def trapped(stiffness, dt=0.1, **options):
+    return pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(stiffness)), dt=dt, **options)
+
+
+def quiet(sim, start, steps, **options):
+    return pk.run(sim, start, steps, progress=False, **options)
+
+
+def test_forces_and_derivatives_of_a_carry_are_by_the_parameters_of_now():
+    carry = quiet(trapped(1.0), BEAD, 10).carry
+
+    def after(stiffness, start):
+        return pk.simulate(trapped(stiffness), start, 3).state.velocity[0]
+
+    # By hand from the state alone, whose forces are computed anew.
+    for stiffness in (1.0, 1.7):
+        value, slope = jax.jvp(lambda k: after(k, carry), (stiffness,), (1.0,))
+        by_hand = jax.jvp(lambda k: after(k, carry.state), (stiffness,), (1.0,))
+        np.testing.assert_allclose(value, by_hand[0], rtol=1e-12)
+        np.testing.assert_allclose(slope, by_hand[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        quiet(trapped(1.7), carry, 3).state.velocity[0], after(1.7, carry.state), rtol=1e-12
+    )
+
+
+def test_a_state_that_was_changed_in_a_carry_has_its_own_forces():
+    carry = quiet(trapped(1.0), BEAD, 10).carry
+    moved = carry.replace(state=carry.state.replace(position=carry.state.position + 0.5))
+    for verb in (quiet, pk.simulate):
+        found = verb(trapped(1.0), moved, 3).state.position
+        np.testing.assert_allclose(found, quiet(trapped(1.0), moved.state, 3).state.position)
+
+
+def test_going_on_with_the_same_parameters_has_the_same_bits():
+    whole, half = quiet(trapped(1.3), BEAD, 20), quiet(trapped(1.3), BEAD, 10)
+    for verb in (quiet, pk.simulate):
+        assert np.array_equal(
+            verb(trapped(1.3), half.carry, 10).state.position, whole.state.position
+        )
+
+
+def liquid(cutoff, **options):
+    force = pk.Pairwise(pk.LennardJones(), cutoff=cutoff, use_neighbor_list=True, **options)
+    observers = pk.Every(10, energy=pk.PotentialEnergy())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.002, observers=observers)
+
+
+@pytest.fixture(scope="module")
+def atoms():
+    position, box = pk.lattice.face_centered_cubic(cells=(4, 4, 4), density=0.8)
+    return pk.maxwell_boltzmann(jax.random.key(0), pk.Particles(position, space=box), 0.5)
+
+
+def test_a_list_of_a_shorter_cutoff_is_refused(atoms):
+    carry = quiet(liquid(1.5), atoms, 10).carry
+    for verb in (quiet, pk.simulate):
+        with pytest.raises(pk.errors.ParameterError, match=r"within 1\.5, .*=2\.5; start from"):
+            verb(liquid(2.5), carry, 10)
+    with pytest.raises(pk.errors.ParameterError, match="do not leave out the same pairs"):
+        quiet(liquid(1.5, exclude=[[0, 1]]), carry, 10)
+
+
+def test_resuming_with_other_parameters_takes_forces_by_these(tmp_path):
+    before = quiet(trapped(1.0), BEAD, 10, to=tmp_path)
+    with pytest.warns(UserWarning, match="has changed since"):
+        found = quiet(trapped(1.7), BEAD, 12, to=tmp_path, resume="changed")
+    expected = quiet(trapped(1.7), before.state, 2).state
+    np.testing.assert_allclose(found.state.velocity, expected.velocity, rtol=1e-12)
+
+
+def test_resuming_with_another_key_draws_from_it(tmp_path):
+    walk = pk.Simulation(pk.BAOAB(pk.HarmonicTrap(1.0), temperature=1.0, friction=1.0), dt=0.1)
+    two = quiet(walk, BEAD, 2, key=1, to=tmp_path)
+    with pytest.warns(UserWarning, match="the random key"):
+        found = quiet(walk, BEAD, 4, key=2, to=tmp_path, resume="changed")
+    expected = quiet(walk, two.carry.replace(key=jax.random.key(2)), 2)
+    assert np.array_equal(found.state.position, expected.state.position)
