@@ -77,8 +77,13 @@ middle.plot(
 )
 middle.axhline(0.998, color="#c1121f", lw=1, ls="--", label="published")
 middle.set(
-    xlabel="time / ps", ylabel="density / g/cm³", title=f"298 K, 1 bar: {mean:.3f} ± {error:.3f}"
+    xlabel="time / ps",
+    ylabel="density / g/cm³",
+    # One program of the quick run: the density is what it was told.
+    title="298 K at this volume" if QUICK else f"298 K, 1 bar: {mean:.3f} ± {error:.3f}",
 )
+if QUICK:
+    middle.set_ylim(0.94, 1.06)
 middle.legend(frameon=False)
 lag, value = np.asarray(msd["lag"]), np.asarray(msd["value"])
 right.plot(lag, value, color="#1d3557", label=f"D = {1e3 * float(small.value):.2f} in this box")
@@ -93,5 +98,7 @@ right.set(
     xlim=(0, None),
     ylim=(0, None),
 )
-right.legend(frameon=False)
+right.legend(frameon=False, loc="lower right")
+for panel in (left, middle, right):
+    panel.locator_params(nbins=6)
 fig.savefig("water.png", dpi=150)
