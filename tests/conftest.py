@@ -70,6 +70,8 @@ def _share_lowering_contexts() -> None:
 
     def shared_context():
         nonlocal context
+        if mlir.ir.Context.current is not None:
+            return make()  # for one program inside of another, whose operations would go into that
         if next(lowered) % 50 == 0:
             context = make()
         return context

@@ -8,6 +8,15 @@ def round_up_to_eight(number: float | int) -> int:
     return 8 * math.ceil(number / 8)
 
 
+def round_up_by_an_eighth(number: float | int) -> int:
+    """`number` rounded up to a size that serves numbers near it, too, so that they share a program.
+
+    Sizes are multiples of eight, and of an eighth to a fourth of themselves.
+    """
+    step = max(8, 2 ** math.floor(math.log2(max(number, 1)) - 2))
+    return step * math.ceil(number / step)
+
+
 def capacity_for(count: float | int) -> int:
     """Capacity for a count that is `count` now and fluctuates."""
     # Counts of particles that are placed independently have the root of the mean as standard deviation.

@@ -1,5 +1,6 @@
 """Which cutoffs and skins a space allows."""
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -60,8 +61,12 @@ def exceeds(radius: float, limit: float) -> bool:
 
 
 def default_skin(cutoff: float, limit: float) -> float:
-    """The default skin, or less where cutoff + skin would exceed `limit`."""
-    return min(DEFAULT_SKIN * cutoff, max(0.0, (limit - cutoff) * (1 - _ROUNDING)))
+    """The default skin, or less where cutoff + skin would exceed `limit`.
+
+    In steps of an eighth, so that boxes of nearly the same size share a program, which the skin is part of.
+    """
+    allowed, step = max(0.0, (limit - cutoff) * (1 - _ROUNDING)), DEFAULT_SKIN * cutoff / 8
+    return allowed if allowed < step else step * math.floor(min(8.0, allowed / step))
 
 
 def fit_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) -> float | None:

@@ -20,7 +20,7 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace
 
-from .._capacity_rules import capacity_for_maximum, round_up_to_eight
+from .._capacity_rules import capacity_for_maximum, round_up_by_an_eighth
 from .._particles import Particles
 from ._cells import NEEDS_COARSER_CELLS, Cells, plan_cells
 from ._cutoff import allowed_skin, exceeds_max_cutoff, fit_skin, space_numbers
@@ -148,7 +148,8 @@ def plan_list(
     assert fitted is not None  # to a box that can be seen
     if capacity is None:
         mean = _mean_neighbors(position, space, cutoff + fitted)
-        capacity = max(round_up_to_eight(1.5 * mean + 8), least)
+        # A start of another density need be no other program; what is too much is fitted afterwards.
+        capacity = max(round_up_by_an_eighth(1.5 * mean + 8), least)
     cells = plan_cells(position, space, cutoff + fitted)
     slots = min(max(int(capacity), 1), max(n - 1, 1))
     return ListPlan(fitted, slots, cells.shape, cells.slots, with_reverse)

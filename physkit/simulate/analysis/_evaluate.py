@@ -7,9 +7,9 @@ import jax
 
 from physkit.core import (
     Frame,
-    Health,
     Key,
     KeyLike,
+    PyTree,
     State,
     as_key,
     as_state,
@@ -19,9 +19,8 @@ from physkit.core import (
     is_tracing,
     poison_where,
 )
-from physkit.observe import as_observer
+from physkit.observe import AbstractObserver, as_observer
 
-from ..loop._carry import Carry
 from ..loop._entry import require_simulation
 from ..loop._init import init_and_observe
 from ..loop._simulation import Simulation
@@ -52,22 +51,26 @@ def evaluate(
     state, key = as_state(state), as_key(key)
     if is_tracing() or not is_concrete((sim, state, key)):
         return _evaluate_traced(sim, state, key)
-    values, health = _values(sim, *init_and_observe(sim, state, key))
-    health.check("at the start")
-    return values
+    carry, observed, frames = init_and_observe(sim, state, key)
+    collect_faults((carry.aux, carry.state)).check("at the start")
+    # Without the caches, whose capacities differ from state to state: one program for all.
+    return _values(sim.observers, observed.observer_state, frames)
 
 
 @eqx.filter_jit
 def _evaluate_traced(sim: Simulation, state: State, key: Key | None) -> Frame:
     """One program, also where `grad` or `vmap` alone would run one operation after the other."""
-    return _values(sim, *init_and_observe(sim, state, key))[0]
+    carry, observed, frames = init_and_observe(sim, state, key)
+    values = _values(sim.observers, observed.observer_state, frames)
+    return poison_where(values, collect_faults((carry.aux, carry.state)).bits != 0)
 
 
 @eqx.filter_jit
-def _values(sim: Simulation, carry: Carry, observed: Carry, frames: Frame) -> tuple[Frame, Health]:
-    """What was observed and accumulated at step 0, NaN where a cache is at fault; and the faults."""
+def _values(
+    observers: tuple[AbstractObserver, ...], observer_states: tuple[PyTree, ...], frames: Frame
+) -> Frame:
+    """What was observed and accumulated at step 0."""
     values = {name: jax.tree.map(lambda x: x[0], frame) for name, frame in frames.items()}
-    for observer, observer_state in zip(sim.observers, observed.observer_state, strict=True):
+    for observer, observer_state in zip(observers, observer_states, strict=True):
         values |= observer.summary(observer_state)
-    health = collect_faults((carry.aux, carry.state))
-    return poison_where(values, health.bits != 0), health
+    return values
