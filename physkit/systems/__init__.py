@@ -177,6 +177,7 @@ if TYPE_CHECKING:
     from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
     from .molecular._peptide import alanine_dipeptide_pdb as alanine_dipeptide_pdb
     from .molecular._polymer_melt import kremer_grest_melt as kremer_grest_melt
+    from .molecular._trp_cage import trp_cage as trp_cage
     from .molecular._water import (
         WATER_MODELS as WATER_MODELS,
         WaterModel as WaterModel,

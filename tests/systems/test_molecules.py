@@ -33,12 +33,27 @@ def test_the_native_structure_has_the_energy_of_its_contacts():
     np.testing.assert_allclose(steps, 3.8, atol=0.5)
 
 
+def test_the_helices_of_a_trp_cage_are_ideal_and_its_prolines_near_tryptophan():
+    x = pk.systems.trp_cage()
+    distance = np.linalg.norm(x[:, None] - x[None], axis=-1)
+    np.testing.assert_allclose(np.diag(distance, 1), 3.8, atol=0.03)
+    along = x[5:9].mean(axis=0) - x[1:5].mean(axis=0)
+    assert np.linalg.norm(along) / 4 == pytest.approx(1.5, abs=0.1)  # rise of an α-helix, Å
+    np.testing.assert_allclose(np.diag(distance, 3)[15:], 9.1, atol=0.3)  # three of polyproline II
+    assert np.all(distance[5, [11, 16, 17, 18]] < 8)
+    assert np.min(distance[np.triu_indices(20, 3)]) > 4.6
+    # Left-handed ones would be the mirror image, which all distances agree with.
+    u, v, w = np.diff(x[2:6], axis=0)
+    assert np.dot(np.cross(u, v), w) > 0
+
+
 @pytest.mark.slow
-def test_a_hairpin_folds_when_it_is_cold_and_unfolds_when_it_is_hot():
-    sim, chain = pk.systems.go_model(temperature=2.0)
+@pytest.mark.parametrize("native", [pk.systems.beta_hairpin, pk.systems.trp_cage])
+def test_a_chain_folds_when_it_is_cold_and_unfolds_when_it_is_hot(native):
+    sim, chain = pk.systems.go_model(native(), temperature=2.0)
     hot = pk.run(sim, chain, 20_000, key=0, progress=False)
     assert np.mean(hot["contacts"][-50:]) < 0.5
-    cold, _ = pk.systems.go_model(temperature=0.35)
+    cold, _ = pk.systems.go_model(native(), temperature=0.35)
     folded = pk.run(cold, hot.state, 100_000, key=1, progress=False)
     assert np.mean(folded["contacts"][-50:]) > 0.8
 

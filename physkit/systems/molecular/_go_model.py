@@ -70,7 +70,7 @@ def go_model(
 
     **Arguments:**
 
-    - `native`: `[n 3]`, positions of Cα atoms in Å; `beta_hairpin()` if left out.
+    - `native`: `[n 3]`, positions of Cα atoms in Å, such as `trp_cage()`; `beta_hairpin()` if left out.
     - `contact`: ε of native contacts, where others have 1.
 
     **Good values:** the hairpin unfolds between temperatures of 0.4 and 1 ε.
