@@ -106,9 +106,11 @@ class DistributedDomain:
 
     # --- carries --------------------------------------------------------------------------------
 
-    def init(self, state: State, key: Key | None = None) -> ShardedCarry:
-        """The carry of step 0."""
-        check_state(self.sim, state)
+    def init(
+        self, state: State, key: Key | None = None, *, checks_step: bool = True
+    ) -> ShardedCarry:
+        """The carry of step 0. `checks_step`: as of `check_terms`."""
+        check_state(self.sim, state, checks_step=checks_step)
         if math.prod(self.devices) == 1:
             # Not as an SPMD program: outside of a trace, lists can see which capacity they need.
             carry = init(self.sim, state, key=key)
