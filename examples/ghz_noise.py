@@ -19,6 +19,7 @@ pk.use_compilation_cache()
 QUICK = "PHYSKIT_QUICK" in os.environ
 QUBITS = (2, 3) if QUICK else (2, 4, 6)
 TRAJECTORIES = 50 if QUICK else 500
+COLORS = "#0072B2", "#D55E00", "#009E73"
 p = jnp.linspace(0, 1, 21)
 
 
@@ -40,7 +41,7 @@ def fidelities(n, probability, key):
 keys = jax.random.split(jax.random.key(0), len(p))
 with pk.plot.style():
     fig, ax = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
-    for n, color in zip(QUBITS, ("#0072B2", "#D55E00", "#009E73"), strict=True):
+    for n, color in zip(QUBITS, COLORS, strict=False):
         x = np.linspace(0, 1, 201)
         closed = 0.5 * ((1 - x / 2) ** n + (x / 2) ** n + (1 - x) ** n)
         computed, drawn = jax.jit(jax.vmap(lambda v, key, n=n: fidelities(n, v, key)))(p, keys)
