@@ -15,7 +15,9 @@ Set before physkit is imported anywhere:
   JAX keeps every one;
 - what has been imported is not searched for garbage again and again;
 - programs are lowered in a context that serves fifty of them: to make one takes a third as long as to compile
-  a single operation.
+  a single operation;
+- signals end what they should also where a shell has started the suite in the background, with
+  interrupts ignored.
 """
 
 import contextlib
@@ -23,6 +25,7 @@ import ctypes
 import gc
 import itertools
 import os
+import signal
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -45,6 +48,11 @@ if os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") == "0":
 
 import jax.numpy as jnp
 import pytest
+
+# What is ignored here is ignored by the processes that tests start, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
