@@ -26,7 +26,21 @@ from .._particles import Particles
 from ._force import AbstractExternalForce, AbstractForce
 
 
-class UniformAcceleration(AbstractExternalForce):
+class AbstractUniformForce(AbstractExternalForce):
+    """A force that does not depend on where a particle is: U = −Σ F·x, by unwrapped positions."""
+
+    def particle_energies(
+        self, clock: Clock, state: State, cache: Cache = None
+    ) -> Float[Array, " n"]:
+        particles = self.particles(state)
+        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
+        return -jnp.sum(work, axis=1)
+
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
+        return self.particles(state).space.sum(jnp.sum(self.particle_energies(clock, state, cache)))
+
+
+class UniformAcceleration(AbstractUniformForce):
     """The same acceleration for every particle, such as gravity near the ground.
 
         F = m g,   U = −Σ m g·x
@@ -51,20 +65,8 @@ class UniformAcceleration(AbstractExternalForce):
         particles = self.particles(state)
         return particles.mass[:, None] * _vector(self.acceleration, particles, "acceleration")
 
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        particles = self.particles(state)
-        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
-        return -particles.space.sum(jnp.sum(work))
 
-    def particle_energies(
-        self, clock: Clock, state: State, cache: Cache = None
-    ) -> Float[Array, " n"]:
-        particles = self.particles(state)
-        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
-        return -jnp.sum(work, axis=1)
-
-
-class UniformField(AbstractExternalForce):
+class UniformField(AbstractUniformForce):
     """The same field for every charge.
 
         F = q E,   U = −Σ q E·x
@@ -90,18 +92,6 @@ class UniformField(AbstractExternalForce):
         if particles.charge is None:
             raise ParameterError("UniformField acts on charges: give Particles(charge=…)")
         return particles.charge[:, None] * _vector(self.field, particles, "field")
-
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        particles = self.particles(state)
-        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
-        return -particles.space.sum(jnp.sum(work))
-
-    def particle_energies(
-        self, clock: Clock, state: State, cache: Cache = None
-    ) -> Float[Array, " n"]:
-        particles = self.particles(state)
-        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
-        return -jnp.sum(work, axis=1)
 
 
 class HarmonicTrap(AbstractExternalForce):
