@@ -18,7 +18,7 @@ jax.config.update("jax_enable_x64", True)
 pk.use_compilation_cache()
 
 QUICK = "PHYSKIT_QUICK" in os.environ
-GRAVITY, RESTITUTION, DT, STEPS = 9.81, 0.85, 0.02, 60 if QUICK else 120
+GRAVITY, RESTITUTION, DT, STEPS = 9.81, 0.85, 0.004, 300 if QUICK else 600
 RING = jnp.array([4.75, 0.5])  # where the ball is to be at the end
 
 

@@ -26,8 +26,8 @@ R = TypeVar("R")
 
 # By the names of arguments, which mean the same in every system.
 _POSITIVE = {
-    "courant", "crossing", "cutoff", "density", "depth", "dt", "end", "gamma", "gravity", "length", "mass",
-    "mass_ratio", "packet_width", "peak", "reynolds", "size", "start", "stokes", "width",
+    "courant", "crossing", "cutoff", "density", "depth", "distance", "dt", "end", "gamma", "gravity", "length",
+    "mass", "mass_ratio", "packet_width", "peak", "reynolds", "size", "start", "stokes", "width",
 }  # fmt: skip
 _NOT_NEGATIVE = {
     "barrier", "diffusion", "diffusivity", "drag", "eccentricity", "load", "temperature", "thermal_speed",

@@ -134,6 +134,11 @@ def test_hybrid_monte_carlo_is_exact_at_any_step():
         error = means.std(axis=0, ddof=1) / np.sqrt(members)
         assert (np.abs(means.mean(axis=0) - exact) < 4 * error).all()
         assert (error < 0.02 * exact).all()
+    # Detailed balance: a trial and its reverse are as frequent.
+    for f, g in ((lambda x: x, lambda x: x**3), (lambda x: x**2, lambda x: x**4)):
+        one_way = f(x[:, :-1]) * g(x[:, 1:]) - g(x[:, :-1]) * f(x[:, 1:])
+        means = one_way.mean(axis=1)
+        assert (np.abs(means.mean(axis=0)) < 4 * means.std(axis=0, ddof=1) / np.sqrt(members)).all()
     acceptance = np.asarray(found["a"])[:, 1:]
     assert set(np.unique(acceptance)) == {0.0, 1.0}
     assert 0.5 < acceptance.mean() < 0.95  # a rule that accepts everything is not tested

@@ -133,6 +133,29 @@ def test_trajectories_average_to_lindblad():
     assert abs(np.mean(excited) - mixed.probabilities()[1]) < 4 * error + 0.005
 
 
+@pytest.mark.slow
+def test_trajectories_are_members_of_a_sweep(tmp_path):
+    """In a folder, chunk by chunk, as several processes of a cluster share one: the numbers of single runs."""
+    system = q.Lindblad(q.PauliSum({"X": 0.8}), q.Jump(LOWER, 0.5))
+    record = pk.Every(10, p=pk.quantities.Probabilities())
+    simulation = pk.Simulation(
+        pk.integrators.QuantumJumps(system), dt=0.02, observers=record, guards=()
+    )
+    trajectories = pk.Sweep(
+        (simulation, q.StateVector.basis((2,))), 50, replicas=12, key=jax.random.key(1)
+    )
+    first = pk.sweep(trajectories, to=tmp_path, chunk_size=8, wall_time=0.0, progress=False)
+    assert not first.complete
+    found = pk.sweep(trajectories, to=tmp_path, progress=False)
+    p = np.asarray(found["p"])
+    assert p.shape == (12, 6, 2)
+    assert p[:, -1, 1].std() > 0.05
+    for member in (0, 11):
+        simulation, state, key = trajectories.member(member)
+        alone = pk.simulate(simulation, state, 50, key=key).frames["p"]
+        np.testing.assert_allclose(p[member], alone, atol=1e-14)
+
+
 def test_a_run_goes_on_bitwise(tmp_path):
     simulation = pk.Simulation(pk.RK4(driven()), dt=0.05)
     whole = pk.run(simulation, {"qubits": start()}["qubits"], 8, progress=False)
@@ -163,6 +186,15 @@ def test_steps_far_too_long_for_runge_kutta_end_a_run(state):
     with pytest.raises(pk.errors.SimulationDiverged, match="dt is too large"):
         pk.run(pk.Simulation(method, dt=0.1), state, 40, progress=False)
     pk.run(pk.Simulation(method, dt=0.002), state, 4, progress=False)
+
+
+@pytest.mark.parametrize(("field", "rate"), [(0.5, 20.0), (30.0, 0.5)])
+def test_steps_far_too_long_for_trajectories_end_a_run(field, rate):
+    """Of γ dt = 2 a second jump would be common; vectors that ‖H‖ dt = 3 multiplied are normalized."""
+    system = q.Lindblad(q.PauliSum({"X": field}), q.Jump(LOWER, rate))
+    simulation = pk.Simulation(pk.integrators.QuantumJumps(system), dt=0.1)
+    with pytest.raises(pk.errors.SimulationDiverged, match="dt is too large"):
+        pk.run(simulation, q.StateVector.basis((2,), 1), 20, key=0, progress=False)
 
 
 @pytest.mark.parametrize(

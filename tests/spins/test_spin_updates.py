@@ -67,11 +67,7 @@ def test_one_step_keeps_the_distribution(name, update):
     integrator = update(model, 1.7)
     step = lambda key, x: integrator.update(key, spins.with_values(x), jnp.asarray(1.7)).data
     after = jax.jit(jax.vmap(step))(keys, jnp.asarray(values[drawn], jnp.int8))
-    index = (np.asarray(after).reshape(count, -1) - min(model.values)) // (
-        2 if isinstance(model, IsingModel) else 1
-    )
-    q = len(model.values)
-    found = np.bincount(index @ q ** np.arange(index.shape[1])[::-1], minlength=len(values))
+    found = np.bincount(numbers_of(after, model), minlength=len(values))
     expected = weights * count
     often = expected > 5  # χ² needs some counts in a bin: rare states share one
     observed = np.append(found[often], found[~often].sum())
@@ -79,6 +75,37 @@ def test_one_step_keeps_the_distribution(name, update):
     statistic = ((observed - expected) ** 2 / expected).sum()
     assert chi2.sf(statistic, often.sum()) > 1e-4, statistic
     assert (np.asarray(after) != values[drawn]).mean() > 0.1
+
+    # Detailed balance: of a step of clusters, and of the color that is drawn first, which is x'(first) and
+    # x(others) of the whole step; the two colors in turn are not their own reverse.
+    first = np.zeros(grid.shape, bool)
+    first[np.indices(grid.shape).sum(axis=0) % 2 == 0] = True
+    half = np.where(first, np.asarray(after), values[drawn])
+    whole = largest_asymmetry(drawn, numbers_of(after, model), len(values))
+    if update is SwendsenWang:
+        assert whole < 4.5
+    else:
+        assert largest_asymmetry(drawn, numbers_of(half, model), len(values)) < 4.5
+        assert whole > 6 or name != "Ising"
+
+
+def numbers_of(values, model):
+    """The numbers of states in the order of `states_of`."""
+    index = np.asarray(values).reshape(len(values), -1).astype(int) - min(model.values)
+    index = index // (2 if isinstance(model, IsingModel) else 1)
+    return index @ len(model.values) ** np.arange(index.shape[1])[::-1]
+
+
+def largest_asymmetry(before, after, states):
+    """How far ⟨f(x) g(x')⟩ is from ⟨g(x) f(x')⟩, in standard errors: the largest of 190 pairs of functions.
+
+    Detailed balance, π(x) P(x → x') = π(x') P(x' → x), says that both are the same.
+    """
+    f = np.random.default_rng(5).normal(size=(20, states))
+    i, j = np.triu_indices(20, 1)
+    difference = f[i][:, before] * f[j][:, after] - f[j][:, before] * f[i][:, after]
+    errors = difference.std(axis=1) / np.sqrt(len(before))
+    return np.max(np.abs(difference.mean(axis=1)) / errors)
 
 
 @pytest.mark.slow
