@@ -82,6 +82,10 @@ class Box(AbstractSpace):
         self._check(dimension)
         return jnp.diag(self.lengths)
 
+    def edge_lengths(self, dimension: int):
+        self._check(dimension)
+        return self.lengths
+
     def minimum_image(self, difference: Components) -> Components:
         self._check(len(difference))
         # Times the reciprocal: it is computed once, where a division would be made for every pair.

@@ -29,6 +29,14 @@ class AbstractSpace(AbstractDomain):
     def cell(self, dimension: int) -> Float[Array, "d d"] | None:
         """Lattice vectors as rows; those of open axes have no meaning. None if no axis is periodic."""
 
+    def edge_lengths(self, dimension: int) -> Float[Array, " d"] | None:
+        """Lengths of the lattice vectors where these lie along the axes of space; None where they need not.
+
+        What a matrix of vectors is inverted for is then a division.
+        """
+        del dimension
+        return None
+
     def basis(self, dimension: int) -> Float[Array, "d d"] | None:
         """Short lattice vectors of the same lattice, along which a neighbor search divides space into cells."""
         return self.cell(dimension)

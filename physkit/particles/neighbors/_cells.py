@@ -11,7 +11,7 @@ from physkit.core import AbstractGrowable, as_device_array, data, is_concrete, m
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
-from ._cutoff import cell_vectors, space_numbers
+from ._cutoff import cell_lengths, cell_vectors, space_numbers
 
 # `required` of a grid whose cells have become narrower than the search radius: no number of slots, but a
 # request for coarser cells. Larger than any count of particles in a cell.
@@ -101,15 +101,20 @@ def assign_cells(
     vectors between periodic images as rows; and whether periodic cells have become narrower than `radius`.
     """
     vectors, periodic = cell_vectors(space, position.shape[1], position.dtype)
-    fraction = matmul(position, inverse_matrix(vectors))
-    least = radius / heights(vectors)  # the narrowest cell allowed, as a fraction of the box
+    lengths = cell_lengths(space, position.shape[1], position.dtype)
+    # `least`: the narrowest cell allowed, as a fraction of the box.
+    if lengths is None:
+        fraction, least = matmul(position, inverse_matrix(vectors)), radius / heights(vectors)
+    else:
+        fraction, least = position / lengths[None], radius / lengths
     counts = np.asarray(shape)
     fraction = fraction + jnp.asarray(_shift(periodic, counts), position.dtype)
     cell = _cell_of(fraction, periodic, counts, least, jnp)
     folded = jnp.where(periodic[None], fraction - jnp.floor(fraction), fraction)
     # With one or two cells along an axis, a search covers all of that axis, however narrow the cells are.
     narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
-    return cell, matmul(folded, vectors), vectors, narrow
+    folded = matmul(folded, vectors) if lengths is None else folded * lengths[None]
+    return cell, folded, vectors, narrow
 
 
 def _shift(periodic: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -41,7 +41,9 @@ def space_numbers(space: AbstractSpace, d: int) -> SpaceNumbers:
 def _space_numbers(space: AbstractSpace, d: int) -> tuple[Array, ...]:
     # One program: operation by operation each of them would be compiled by itself.
     vectors, _ = cell_vectors(space, d, jnp.zeros(()).dtype)
-    return jnp.asarray(space.max_cutoff(d)), jnp.asarray(space.volume), vectors, heights(vectors)
+    lengths = cell_lengths(space, d, vectors.dtype)
+    height = heights(vectors) if lengths is None else lengths
+    return jnp.asarray(space.max_cutoff(d)), jnp.asarray(space.volume), vectors, height
 
 
 def cell_vectors(
@@ -53,6 +55,14 @@ def cell_vectors(
     if basis is None:
         return jnp.eye(d, dtype=dtype), periodic
     return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=basis.dtype)), periodic
+
+
+def cell_lengths(space: AbstractSpace, d: int, dtype: np.dtype) -> Float[Array, " d"] | None:
+    """Lengths of the vectors that cells are cut along; None unless they lie along the axes."""
+    if space.cell(d) is None:
+        return jnp.ones(d, dtype)
+    lengths = space.edge_lengths(d)
+    return None if lengths is None else jnp.where(np.asarray(space.periodic_axes(d)), lengths, 1)
 
 
 def exceeds(radius: float, limit: float) -> bool:
