@@ -84,6 +84,7 @@ class ParticleMesh(AbstractForce):
     """
 
     conserves_momentum: ClassVar[bool] = False
+    ignores_velocities: ClassVar[bool] = True
 
     grid: Grid
     interaction: AbstractMeshInteraction

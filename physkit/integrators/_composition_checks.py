@@ -41,7 +41,9 @@ def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State
     _require_one_drift(integrator)
     suspects = {id(force): owner for owner, force in integrator.position_forces}
     for term, cache in integrator.terms(aux):
-        if id(term) in suspects and reads_velocities(term, clock, state, cache):
+        if id(term) not in suspects or term.ignores_velocities:
+            continue
+        if reads_velocities(term, clock, state, cache):
             _warn_of_velocities(suspects[id(term)], term)
     _warn_of_resting(integrator, clock, state, aux)
 

@@ -277,6 +277,25 @@ def test_dependence_is_followed_through_control_flow():
         init(VelocityVerlet(Funnel()), ATOM)
 
 
+def forces_that_say_so():
+    box = pk.Box([4.0, 4.0, 4.0])
+    x = [[0.5, 0.5, 0.5], [2.5, 2.0, 3.0]]
+    ions = pk.Particles(x, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], charge=[1.0, -1.0], space=box)
+    bodies = pk.Particles(x, ions.velocity)
+    yield pk.Pairwise(pk.LennardJones(), cutoff=1.5), ions
+    yield pk.Pairwise(pk.LennardJones(), cutoff=1.5, use_neighbor_list=True), ions
+    yield pk.DirectGravity(), bodies
+    yield pk.ParticleMesh(pk.Grid(box, (4, 4, 4))), ions
+    yield pk.forces.Ewald(cutoff=1.5, tolerance=1e-2), ions
+
+
+@pytest.mark.parametrize(("force", "state"), list(forces_that_say_so()))
+def test_forces_that_say_that_they_ignore_velocities_do(force, state):
+    cache, clock = force.init(state), pk.core.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
+    assert force.ignores_velocities
+    assert not pk.integrators.reads_velocities(force, clock, state, cache)
+
+
 def test_the_warning_is_right():
     """The order drops to one with VelocityVerlet, and is that of RK4 as the warning advises."""
 

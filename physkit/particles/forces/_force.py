@@ -40,6 +40,8 @@ class AbstractForce(AbstractTerm):
 
     component: eqx.AbstractVar[str | None]
     conserves_momentum: eqx.AbstractClassVar[bool]
+    # Whether it never reads velocities. Others are traced once, where a method takes it that they do not.
+    ignores_velocities: ClassVar[bool] = False
 
     @property
     def components(self) -> tuple[str | None, ...]:

@@ -86,7 +86,7 @@ class NeighborList(AbstractNeighbors):
 
         def rebuild():
             capacity, required = self.pairs.capacity, self.pairs.required
-            build = _build_compiled if is_concrete((position, space)) else _build
+            build = _build_compiled if is_concrete((position, space)) else _build_traced
             with_reverse = self.pairs.reverse is not None
             new = build(
                 position, space, self.excluded, self.cells, required, radius, capacity, with_reverse
@@ -238,7 +238,7 @@ def _new_list(
 ) -> NeighborList:
     zero, d = jnp.int32(0), position.shape[1]
     radius = cutoff + allowed_skin(space, d, cutoff, skin)
-    built = _build(position, space, excluded, cells, zero, radius, capacity, with_reverse)
+    built = _build_traced(position, space, excluded, cells, zero, radius, capacity, with_reverse)
     too_far = exceeds_max_cutoff(space, d, cutoff)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
     return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
@@ -276,6 +276,8 @@ def _build(
 
 # For a search outside of a trace: operation by operation it would hold arrays of all cells.
 _build_compiled = eqx.filter_jit(_build)
+# Inside of a program: a part of it, traced once for all programs, which all build lists.
+_build_traced = eqx.filter_jit(_build, inline=True)
 
 
 def _overflows(node: ListedPairs | Cells) -> Bool[Array, "*b"]:

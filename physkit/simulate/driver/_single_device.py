@@ -26,6 +26,7 @@ class SingleDevice:
         self.sim, self.process_group = sim, single_process()
         self._program: ChunkProgram | None = None
         self._first: tuple[Carry | None, tuple[Carry, Frame] | None] = None, None
+        self._frames: Frame | None = None  # shapes of one observation, once there was one
 
     def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
         """The carry that a run continues from."""
@@ -59,15 +60,16 @@ class SingleDevice:
         """Observe step 0: the carry, and its frames."""
         start, observed = self._first
         self._first = None, None  # nothing keeps the start alive during the run
-        if observed is not None and carry is start:  # by the program that made it
-            return observed
-        return eqx.filter_jit(observe_initial)(self.sim, carry)
+        if observed is None or carry is not start:  # else by the program that made it
+            observed = eqx.filter_jit(observe_initial)(self.sim, carry)
+        self._frames = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), observed[1])
+        return observed
 
     def program(self, carry: Carry) -> ChunkProgram:
         """What advances a carry by chunks."""
         # One for all carries: how many blocks a chunk has does not depend on capacities.
         if self._program is None:
-            self._program = ChunkProgram(self.sim, carry)
+            self._program = ChunkProgram(self.sim, carry, self._frames)
         return self._program
 
     def summary(self, carry: Carry) -> Frame:

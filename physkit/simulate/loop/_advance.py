@@ -26,7 +26,7 @@ from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
 from ._carry import Carry, state_faults
 from ._migrate import migrate
 from ._nested_loop import add_time_axis, forward_level, nest_loops
-from ._observe import observe
+from ._observe import merge_frames, observe
 from ._simulation import Simulation
 
 
@@ -60,7 +60,7 @@ def observe_initial(sim: Simulation, carry: Carry, is_current: bool = False) -> 
     frames: Frame = {}
     for interval in sim.intervals:
         carry, observed = observe(sim, plan, carry, interval, is_current=is_current)
-        frames |= add_time_axis(observed)
+        frames = merge_frames(frames, add_time_axis(observed))
     return carry.replace(is_initial=False), frames
 
 
@@ -110,9 +110,10 @@ def advance_chunk(
     # The driver's carry may come from `init`, which did not run as part of a compiled program.
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    body = make_block_body(sim, plan, Direct())
+    # Inlined, the program is the same, but its body is traced once: for the shapes of frames and in the loop.
+    body = jax.jit(make_block_body(sim, plan, Direct()), inline=True)
     # A loop of unknown length cannot stack its outputs: frames go into a buffer of fixed size.
-    shapes = jax.eval_shape(lambda c: body(c)[1], carry)
+    shapes = jax.eval_shape(body, carry)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
     def advance_block(i: Int[Array, ""], loop: tuple[Carry, Frame]) -> tuple[Carry, Frame]:

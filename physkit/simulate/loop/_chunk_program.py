@@ -68,11 +68,15 @@ class CompiledKinds:
 
 
 class ChunkProgram:
-    """Runs chunks of any number of blocks through one compiled program per carry structure."""
+    """Runs chunks of any number of blocks through one compiled program per carry structure.
 
-    def __init__(self, sim: Simulation, carry: Carry):
-        # Shapes alone count: what caches hold need not be traced.
-        frames = eqx.filter_eval_shape(observe_initial, sim, carry, True)[1]
+    - `frames`: of one observation, or their shapes, where they are known.
+    """
+
+    def __init__(self, sim: Simulation, carry: Carry, frames: Frame | None = None):
+        if frames is None:
+            # Shapes alone count: what caches hold need not be traced.
+            frames = eqx.filter_eval_shape(observe_initial, sim, carry, True)[1]
         self.max_blocks = max_blocks_per_chunk(frame_bytes_per_block(sim, frames))
         self._sim = sim
         self._kinds = CompiledKinds()

@@ -19,7 +19,6 @@ from physkit.core import (
     Health,
     Key,
     KeyLike,
-    ObserverError,
     OverlapError,
     PhyskitError,
     PyTree,
@@ -57,6 +56,7 @@ from ._carry import (
 from ._chunk_program import array_bytes
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
+from ._observe import require_different_names
 from ._simulation import Simulation
 
 # What Python code raises that needs the number of a traced value.
@@ -127,7 +127,7 @@ def init_and_observe(
         check_state(sim, state)
         start, planned = _start(sim, state, key, observes), sim
     check_composition(sim.integrator, start.clock, start.carry.state, start.carry.aux)
-    _check_names(sim, start.carry)
+    _check_names(sim, start)
     _check_finite(sim, start.carry, start.is_finite)
     aux = start.carry.aux
     if is_on_host:
@@ -270,25 +270,32 @@ def _with_capacity(aux: Aux, capacity: int) -> Aux:
     return jax.tree.map(grow, aux, is_leaf=is_growable)
 
 
-def _check_names(sim: Simulation, carry: Carry) -> None:
+def _check_names(sim: Simulation, start: _Start) -> None:
     """**Errors:** `ObserverError` when two observers record one name."""
+
+    def summarize_all(sim: Simulation, carry: Carry) -> list[Frame]:
+        pairs = zip(sim.observers, carry.observer_state, strict=True)
+        return [observer.summary(observer_state) for observer, observer_state in pairs]
 
     def observe_all(sim: Simulation, carry: Carry) -> list[Frame]:
         plan = sim.integrator.prepare(carry.state, sim.dt)
         # Names alone count: what caches hold need not be traced.
         now = snapshot(sim, plan, carry, is_current=True)
         pairs = zip(sim.observers, carry.observer_state, strict=True)
-        return [
-            {**observer(now, observer_state)[0], **observer.summary(observer_state)}
-            for observer, observer_state in pairs
-        ]
+        frames = [observer(now, observer_state)[0] for observer, observer_state in pairs]
+        summaries = summarize_all(sim, carry)
+        return [{**frame, **more} for frame, more in zip(frames, summaries, strict=True)]
 
+    recorded = eqx.filter_eval_shape(summarize_all, sim, start.carry)
+    # Names of frames were compared where these were observed. Only one that is a result, too, says nothing: an
+    # observer may give both.
+    frames = None if start.observed is None else start.observed[2]
+    if frames is None or any(set(frames) & set(results) for results in recorded):
+        recorded = eqx.filter_eval_shape(observe_all, sim, start.carry)
     names: set[str] = set()
-    for recorded in eqx.filter_eval_shape(observe_all, sim, carry):
-        twice = sorted(names & set(recorded))
-        if twice:
-            raise ObserverError(f"two observers record {twice}; give each its own name")
-        names |= set(recorded)
+    for one in recorded:
+        require_different_names(names, one)
+        names |= set(one)
 
 
 def _check_finite(sim: Simulation, carry: Carry, is_finite: Bool[Array, ""]) -> None:

@@ -72,6 +72,7 @@ class Ewald(AbstractEwaldSum):
     """
 
     conserves_momentum: ClassVar[bool] = True
+    ignores_velocities: ClassVar[bool] = True
     resolution_name: ClassVar[str] = "waves"
 
     near: Pairwise

@@ -69,6 +69,7 @@ class DirectGravity(AbstractForce):
     """
 
     conserves_momentum: ClassVar[bool] = True
+    ignores_velocities: ClassVar[bool] = True
 
     constant: Float[Array, ""] = param(1.0)
     softening: Float[Array, ""] = param(0.0)

@@ -127,7 +127,18 @@ def _sum(
     A float, whose tangent is a plain zero; that of a bool would have the dtype `float0`.
     """
     del exchange_sign  # only the derivative asks for it
+    return _sum_traced(kernel, particles, context, pairs, quantum)
 
+
+# A part of the program around it, traced once: a start and its steps sum the same.
+@partial(eqx.filter_jit, inline=True)
+def _sum_traced(
+    kernel: PairFunction,
+    particles: PyTree,
+    context: PyTree,
+    pairs: AbstractPairs,
+    quantum: Float[Array, ""] | None,
+) -> tuple[PyTree, Float[Array, " n"] | None]:
     def sum_terms(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
         return sum_of_partners(kernel(arrays_i, arrays_j, context, present)), None
 

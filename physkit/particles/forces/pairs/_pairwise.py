@@ -100,6 +100,7 @@ class Pairwise(AbstractListedForce):
     """
 
     needs_reverse: ClassVar[bool] = False
+    ignores_velocities: ClassVar[bool] = True
 
     potential: AbstractPairPotential
     cutoff: float | None = static()
