@@ -37,7 +37,13 @@ extensions = [
     "_site.source_links",
     "_site.generate",
 ]
-exclude_patterns = ["_site", "images", "generated/front.md", "gallery/*.ipynb"]
+exclude_patterns = [
+    "_site",
+    "images",
+    "generated/front.md",
+    "generated/last-runs.md",
+    "gallery/*.ipynb",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]

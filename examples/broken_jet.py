@@ -15,11 +15,13 @@ import physkit as pk
 
 pk.use_compilation_cache()
 
+# Spherical harmonics up to wavenumber 85, for six days.
 truncation, days = (21, 1) if "PHYSKIT_QUICK" in os.environ else (85, 6)
 simulation, start = pk.systems.barotropic_jet(truncation, every=48 * truncation // 85)
 steps_a_day = 4 * simulation.observers[0].interval
 run = pk.run(simulation, start, days * steps_a_day, progress=False)
 
+# Mass is conserved to rounding; a little energy is lost with the smallest waves.
 law = pk.find(simulation, pk.equations.SphericalShallowWater)
 mass, end = np.asarray(run["mass"])[:, 2], run.state
 energy = jax.jit(lambda flow: law.energy(flow))
@@ -27,6 +29,7 @@ print(
     f"mass changes by {np.ptp(mass) / mass[0]:.1e}, energy by {energy(end) / energy(start) - 1:.1e}"
 )
 
+# The globe on three days, and the last of them as a map.
 fig = plt.figure(figsize=(12, 6.6), layout="constrained")
 top, bottom = fig.subfigures(2, 1, height_ratios=[1.5, 1])
 frames = np.linspace(max(1, len(run["flow"]) // 2), len(run["flow"]) - 1, 3).astype(int)

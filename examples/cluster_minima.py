@@ -56,7 +56,8 @@ for column, (atoms, (radius, steps, searches, known)) in enumerate(CLUSTERS.item
     top.set(
         xscale="symlog", yscale="symlog", xlabel="steps", ylabel="lowest energy so far − known, ε"
     )
-    top.set_title(f"{atoms} atoms, {searches} searches: {energy[best, -1]:.4f} ε")
+    lowest = f"{energy[best, -1]:.4f}".replace("-", "−")
+    top.set_title(f"{atoms} atoms, {searches} searches: {lowest} ε")
 
     x = np.asarray(found["x"])[best, -1]
     x = x - x.mean(axis=0)

@@ -12,6 +12,7 @@ import physkit as pk
 
 pk.use_compilation_cache()
 
+# Spots need longer to fill a larger plane: frames are as far apart as it is wide.
 cells = int(sys.argv[1]) if len(sys.argv) > 1 else 128
 cells = 64 if "PHYSKIT_QUICK" in os.environ else cells
 every = 7 * cells

@@ -38,17 +38,21 @@ def slab(x):
     return np.asarray(x)[:, :, : cells // 8].mean(axis=2).T
 
 
+density = np.log10(slab(observed) + 0.05)
+dark, bright = np.percentile(density, [0.5, 99.5])
+contrast = "linear density contrast"
 pictures = (
-    ("true initial state", slab(linear(truth)), "RdBu_r", 2.5),
-    ("final density: all that is known", np.log10(slab(observed) + 0.05), "magma", None),
-    ("initial state, reconstructed", slab(linear(found.noise)), "RdBu_r", 2.5),
+    ("true initial state", slab(linear(truth)), "RdBu_r", (-2.5, 2.5), contrast),
+    ("final density: all that is known", density, "magma", (dark, bright), "log$_{10}$ density"),
+    ("initial state, reconstructed", slab(linear(found.noise)), "RdBu_r", (-2.5, 2.5), contrast),
 )
 with pk.plot.style():
-    fig, axes = plt.subplots(1, 4, figsize=(13, 3.5), layout="constrained")
-for ax, (title, x, colors, limit) in zip(axes, pictures, strict=False):
-    limits = {} if limit is None else {"vmin": -limit, "vmax": limit}
-    ax.imshow(x, origin="lower", cmap=colors, interpolation="bicubic", **limits)
-    ax.set(title=title, xticks=[], yticks=[])
+    fig, axes = plt.subplots(1, 4, figsize=(13, 3.7), layout="constrained")
+for ax, (title, x, colors, (low, high), label) in zip(axes, pictures, strict=False):
+    image = ax.imshow(x, origin="lower", cmap=colors, interpolation="bicubic", vmin=low, vmax=high)
+    ax.set_title(title)
+    ax.axis("off")
+    fig.colorbar(image, ax=ax, label=label, location="bottom", shrink=0.8, extend="both")
 axes[3].plot(k, phases, "o-", ms=4, color="#D55E00", label="initial state")
 axes[3].plot(k, end, color="#0072B2", label="final density")
 axes[3].axhline(0.9, color="#B8B8B8", lw=0.8, zorder=0)

@@ -12,6 +12,7 @@ pk.use_compilation_cache()
 simulation, start = pk.systems.kuramoto_sivashinsky()
 
 
+# Two forecasts in one program, whose starts differ by a ten-thousandth.
 @jax.jit
 @jax.vmap
 def forecast(perturbation):
@@ -24,6 +25,7 @@ t, u = (np.asarray(a) for a in forecast(jnp.array([0.0, 1e-4])))
 t, distance = t[0], np.sqrt(np.mean((u[1] - u[0]) ** 2, axis=1))
 x = np.asarray(start.coordinates[0])
 
+# The distance grows exponentially until both have nothing in common.
 with pk.plot.style():
     fig, (top, bottom) = plt.subplots(
         2, 1, figsize=(9, 5.2), layout="constrained", sharex=True, height_ratios=(2.4, 1)

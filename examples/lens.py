@@ -21,6 +21,7 @@ em = pk.electromagnetism
 CELLS, PERIODS = (10, 4) if "PHYSKIT_QUICK" in os.environ else (30, 22)  # cells a wavelength
 RADIUS, INDEX, CENTER, MARGIN = 1.5, 1.5, (3.5, 3.5), 15
 
+# Space in units of the wavelength, the speed of light 1: a period is 1.
 grid = pk.Grid(pk.Box([10.0, 7.0], periodic=False), (10 * CELLS, 7 * CELLS))
 rod = em.Dielectric(INDEX**2, shape=pk.equations.Ball(list(CENTER), RADIUS))
 wave = em.PlaneWave(
@@ -43,6 +44,7 @@ before, field = np.asarray(frames[-2:])
 amplitude = np.hypot(before, field)  # a quarter of a period apart: cosine and sine
 
 
+# What theory says on the axis.
 def exact(x):
     """The amplitude on the line through the rod's middle along the wave, `x` from there."""
     k, size = 2 * np.pi, 2 * np.pi * RADIUS
@@ -90,6 +92,7 @@ ax.set(title="on the axis", xlabel="x / λ", ylabel="amplitude / $E_0$")
 ax.set(xlim=extent[:2], ylim=(0, 1.25 * limit))
 ax.legend(frameon=False, loc="upper right", ncols=2, handlelength=1.2, columnspacing=1.0)
 
+# A pulse has all frequencies: one run with the slab and one without give its reflection at each.
 THICKNESS, PERMITTIVITY = 0.5, 4.0
 frequencies = np.linspace(0.5, 1.5, 41)
 

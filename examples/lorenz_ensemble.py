@@ -14,12 +14,14 @@ import physkit as pk
 
 pk.use_compilation_cache()
 
+# Starts that no measurement would tell apart.
 members = 1_000 if "PHYSKIT_QUICK" in os.environ else 10_000
 simulation, _ = pk.systems.lorenz()
 center = jnp.array([-5.9, -5.5, 24.0])
 starts = center + 1e-3 * jax.random.normal(jax.random.key(0), (members, 3))
 
 
+# `simulate` is a pure function of one start; `vmap` makes it one of all.
 @jax.jit
 @jax.vmap
 def forecast(start):

@@ -34,7 +34,7 @@ for ax, frame in zip(axes, (0.6, 0.8, 1.0), strict=False):
         xlabel="x f / NH",
         ylabel="y f / NH" if ax is axes[0] else "",
     )
-fig.colorbar(image, ax=axes[2], label="buoyancy of the top layer")
+fig.colorbar(image, ax=axes[2], label="buoyancy of the top layer / ($f^2 H$)")
 
 # Eady's rate of the fastest wave along x that fits, with the half wave that walls allow across.
 half = np.pi / 6
@@ -48,6 +48,6 @@ axes[3].semilogy(
     times, kinetic[begin] * np.exp(2 * rate * (times - times[begin])), "k--",
     label=f"Eady's theory, σ = {rate:.4f} f",
 )  # fmt: skip
-axes[3].set(title="kinetic energy", xlabel="t f", ylim=(kinetic[1:].min() / 30, kinetic.max() * 3))
+axes[3].set(title="kinetic energy", xlabel="t f", ylim=(kinetic[1:].min() / 500, kinetic.max() * 3))
 axes[3].legend(frameon=False, loc="lower right")
 fig.savefig("ocean_front.png", dpi=130)

@@ -17,6 +17,8 @@ if QUICK:
     first_order = pk.reconstructions.PiecewiseConstant()
     schemes = {"riemann": pk.riemann.Rusanov(), "reconstruction": first_order}
 simulation, gas = pk.systems.orszag_tang(CELLS, **schemes)
+
+# The field lives on faces, where its divergence stays 0; the picture wants it in cells.
 every = pk.Every(
     2 * CELLS,
     density=lambda snapshot: snapshot.state.density.data,
@@ -48,6 +50,7 @@ axes[0].set(ylabel="y", yticks=(0, 0.5, 1))
 fig.colorbar(image, ax=axes, label="density", shrink=0.9)
 fig.savefig("orszag_tang.png", dpi=130)
 
+# What must not change, and what must stay 0.
 energy = [float(x.energy.integral()) for x in (gas, run.state)]
 print(f"energy: {energy[1] / energy[0] - 1:+.1e}")
 print(f"max |∇·B| h / max |B|: {float(run.state.relative_divergence()):.1e}")

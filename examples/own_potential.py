@@ -17,6 +17,7 @@ pk.use_compilation_cache()
 quick = "PHYSKIT_QUICK" in os.environ
 
 
+# Its energy is all there is to write: force, virial, neighbor list and derivatives follow.
 class GeneralizedExponential(pk.AbstractPairPotential):
     """U(r) = ε exp(−r⁴)."""
 
@@ -26,6 +27,7 @@ class GeneralizedExponential(pk.AbstractPairPotential):
         return self.epsilon * jax.numpy.exp(-(r**4))
 
 
+# Disks at random places, cooled by Langevin dynamics.
 n, edge = (300, 10.0) if quick else (1200, 20.0)
 box = pk.Box([edge, edge])
 position = edge * jax.random.uniform(jax.random.key(0), (n, 2))
@@ -38,6 +40,8 @@ run = pk.run(
     steps=500 if quick else 10_000,
     key=jax.random.key(1),
 )
+
+# Who is near is in the same cluster.
 clustered = run.state
 separation = clustered.space.displacement(clustered.position[:, None], clustered.position[None])
 members = jax.numpy.sum(jax.numpy.sum(separation**2, axis=-1) < 0.5, axis=1)

@@ -39,5 +39,7 @@ right.plot(t, chains["end_to_end"], lw=0.8, color="#457b9d", label="⟨R²⟩ of
 right.axhline(size, color="#c1121f", label=f"mean, {size:.1f}")
 right.axhline(flory, color="#333333", ls="--", label=f"from bond angles, {flory:.1f}")
 right.set(xlabel="time", ylabel="⟨R²⟩", title="chains forget their start", yscale="log")
+right.set_yticks([10, 20, 50, 100], ["10", "20", "50", "100"])
+right.minorticks_off()
 right.legend(frameon=False)
 fig.savefig("polymer_melt.png", dpi=150)

@@ -66,17 +66,15 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 levels = np.arange(0, 61, 4)
 shown = left.contourf(nodes, nodes, wrapped.T, levels, cmap="viridis", extend="max")
 left.contour(nodes, nodes, wrapped.T, levels, colors="white", linewidths=0.4)
-fig.colorbar(shown, ax=left, label="F, kJ/mol", shrink=0.85)
+fig.colorbar(shown, ax=left, label="F / (kJ/mol)", shrink=0.85)
 for name, at in (("C7eq", (-76, 60)), ("C7ax", (62, -45)), ("C5", (-153, 162))):
     left.annotate(name, at, color="white", ha="center", va="center", weight="bold")
 left.set(title="F of alanine dipeptide in vacuum, Amber 14")
 time = 0.002 * HILL * np.arange(len(angles))
 dots = right.scatter(*angles.T, c=time, s=2, cmap="cividis", rasterized=True)
-fig.colorbar(dots, ax=right, label="time, ps", shrink=0.85)
+fig.colorbar(dots, ax=right, label="time / ps", shrink=0.85)
 right.set(title="Where the peptide has been")
 for ax in (left, right):
-    ax.set(
-        xlabel="φ, degrees", ylabel="ψ, degrees", xlim=(-180, 180), ylim=(-180, 180), aspect="equal"
-    )
+    ax.set(xlabel="φ / °", ylabel="ψ / °", xlim=(-180, 180), ylim=(-180, 180), aspect="equal")
     ax.set(xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
 fig.savefig("ramachandran.png", dpi=150)

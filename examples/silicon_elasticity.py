@@ -28,6 +28,7 @@ corners = np.stack(np.meshgrid(*[np.arange(CELLS)] * 3, indexing="ij"), -1).resh
 sites = (corners + diamond).reshape(-1, 3)
 
 
+# Second derivatives of the energy by the strain, by the positions, and by both.
 def elastic_constants(potential, lattice):
     """C = (E_εε − E_εx E_xx⁻¹ E_xε)/V, by Voigt's six strains."""
     vectors = CELLS * lattice * jnp.eye(3)
@@ -53,6 +54,7 @@ def elastic_constants(potential, lattice):
     return GPA * np.asarray(ee) / volume, GPA * np.asarray(relaxed) / volume
 
 
+# Two potentials beside what was measured.
 potentials = {
     "Stillinger–Weber": pk.potentials.StillingerWeber(),
     "Tersoff": pk.potentials.Tersoff(),
@@ -67,7 +69,7 @@ for name, potential in potentials.items():
 angle = np.linspace(0, 2 * np.pi, 361)
 mixed = (np.cos(angle) * np.sin(angle)) ** 2
 with pk.plot.style():
-    fig = plt.figure(figsize=(4.8, 4.8), layout="constrained")
+    fig = plt.figure(figsize=(4.8, 5.1), layout="constrained")
     ax = fig.add_subplot(projection="polar")
 colors = {"measured": "#333333", "Stillinger–Weber": "#0072B2", "Tersoff": "#D55E00"}
 for name, (c11, c12, c44) in found.items():
@@ -81,5 +83,5 @@ ax.set_rlim(0, 190)
 ax.set_rticks([50, 100, 150])
 ax.set_rlabel_position(0)
 ax.set_title("Young's modulus of silicon / GPa, in the plane (001)")
-ax.legend(loc="center")
+fig.legend(loc="outside lower center", ncols=3, frameon=False)
 fig.savefig("silicon_elasticity.png", dpi=150)

@@ -96,7 +96,7 @@ degrees = (np.degrees(psi) % 360).reshape(3, -1)
 wanted, fitted = (np.asarray(x - before - jnp.mean(target - before)) for x in (target, after))
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.9), layout="constrained")
 for row, (shift, color) in enumerate(zip(np.degrees(shifts), ("#2a9d8f", "#457b9d", "#e76f51"))):
-    label = f"φ turned by {shift:.0f}°" if shift else "φ as it is"
+    label = f"φ turned by {shift:+.0f}°".replace("-", "−") if shift else "φ as it is"
     left.plot(degrees[row], wanted.reshape(3, -1)[row], "o", ms=4, color=color, label=label)
 # Cosines of ψ alone are the same for every φ.
 order = np.argsort(degrees[1])
@@ -104,10 +104,10 @@ left.plot(
     degrees[1, order], fitted.reshape(3, -1)[1, order], color="#333333", label="three cosines"
 )
 left.set(
-    xlabel="ψ, degrees", ylabel="difference of energies, kJ/mol", xticks=np.arange(0, 361, 60),
-    title="Amber 19 less Amber 14",
+    xlabel="ψ / °", ylabel="difference of energies / (kJ/mol)", xticks=np.arange(0, 361, 60),
+    ylim=(-11, 15), title="Amber 19 less Amber 14",
 )  # fmt: skip
-left.legend(frameon=False, fontsize=8)
+left.legend(frameon=False, fontsize=8, loc="upper center", ncols=2)
 k, error = np.asarray(found.values["k"]), np.asarray(found.standard_errors["k"])
 right.bar([1, 2, 3], k, color="#a8dadc", width=0.6)
 right.errorbar([1, 2, 3], k, 2 * error, fmt="none", color="#1d3557", capsize=5, lw=1.5)
@@ -115,7 +115,7 @@ right.axhline(0, color="#333333", lw=0.8)
 off = float(jnp.sqrt(jnp.mean((after - target) ** 2)))
 was = float(jnp.std(target - before))
 right.set(
-    xlabel="n", ylabel="k, kJ/mol", xticks=[1, 2, 3],
+    xlabel="n", ylabel="k / (kJ/mol)", xticks=[1, 2, 3],
     title=f"k ± 2 σ; residual {was:.2f} before, {off:.2f} kJ/mol after",
 )  # fmt: skip
 fig.savefig("torsion_scan.png", dpi=150)

@@ -13,10 +13,12 @@ import physkit as pk
 
 pk.use_compilation_cache()
 
+# Two layers of 128² cells for 5000 steps; every fiftieth is kept.
 cells, steps = (32, 200) if "PHYSKIT_QUICK" in os.environ else (128, 5000)
 simulation, start = pk.systems.baroclinic_turbulence(cells, every=50)
 run = pk.run(simulation, start, steps, progress=False)
 
+# What moves is potential vorticity; the winds follow from it.
 law = pk.find(simulation, pk.equations.QuasiGeostrophic)
 grid, end = start.grid, run.state
 length = float(grid.space.lengths[0])
@@ -38,13 +40,16 @@ for ax, frame in zip(axes, shown, strict=False):
     )
     ax.set(title=f"upper layer, t = {times[frame]:.0f}", xlabel="x / $L_d$", ylabel="y / $L_d$")
     fig.colorbar(
-        image, ax=ax, shrink=0.8, label="potential vorticity" if frame == shown[-1] else None
+        image,
+        ax=ax,
+        shrink=0.8,
+        label="potential vorticity / (U/$L_d$)" if frame == shown[-1] else None,
     )
 
 y = (np.arange(cells) + 0.5) * length / cells
 axes[2].plot(zonal[0], y, color="#1d4e89", label="upper")
 axes[2].plot(zonal[1], y, color="#c1121f", label="lower")
-axes[2].set(title="jets", xlabel="mean u / U", ylabel="y / $L_d$", ylim=(0, length))
+axes[2].set(title="jets", xlabel="mean u / U", ylabel="y / $L_d$", ylim=(0, length), xlim=(None, 6))
 axes[2].legend(frameon=False, loc="upper right")
 
 axes[3].semilogy(times, energy, color="#1d4e89", label="eddies")
@@ -60,10 +65,11 @@ def growth(k):
     return np.linalg.eigvals(rates).real.max()
 
 
+# The fastest of the waves that fit, beside the energy of the eddies.
 fastest = max(growth(k) for k in 2 * np.pi / length * np.arange(1, cells // 3))
 begin = np.searchsorted(energy, 30 * energy[1:].min())
 line = energy[begin] * np.exp(2 * fastest * (times[begin:] - times[begin]))
-axes[3].semilogy(times[begin:], line, "k--", label=f"linear theory, σ = {fastest:.3f} U/$L_d$")
+axes[3].semilogy(times[begin:], line, "k--", label=f"linear theory,\nσ = {fastest:.3f} U/$L_d$")
 axes[3].set(title="energy", xlabel="t U / $L_d$", ylim=(0.5 * energy[1:].min(), 5 * energy.max()))
-axes[3].legend(frameon=False, loc="lower right")
+axes[3].legend(frameon=False, loc="center right")
 fig.savefig("weather.png", dpi=130)

@@ -6,6 +6,7 @@ SciPy. A test checks that every name in a remedy exists.
 
 _HOOK = "pk.run(simulation, state, steps, on_chunk=…), pk.fit(…, on_iteration=…)"
 _FROM_XARRAY = "pk.interop.from_xarray(array)"
+_TABLE = "pk.fitting.observations(table, time=…), for a fit"
 _VERLET = "pk.VelocityVerlet(force)"
 _LANGEVIN = "pk.BAOAB(force, temperature=…, friction=…)"
 _NOSE_HOOVER = "pk.NoseHooverChain(force, temperature=…, period=…)"
@@ -70,9 +71,15 @@ _EVOLVE = "pk.fit(loss, model, where=…, method=pk.fitting.CMAES())"
 SYNONYMS: dict[str, str] = {
     # other tools
     "callback": _HOOK, "callbacks": _HOOK, "wandb": _HOOK, "TensorBoard": _HOOK,
+    "from_numpy": "pk.Particles(position, velocity) or pk.Field(data, grid), which take NumPy arrays",
+    "from_pandas": _TABLE, "read_csv": _TABLE, "from_arrow": _TABLE, "from_parquet": _TABLE,
     "from_netcdf": _FROM_XARRAY, "DataArray": _FROM_XARRAY, "open_dataset": _FROM_XARRAY,
     "DataFrame": "run.to_pandas() of pk.Run; pk.fitting.observations(table, time=…) of data",
     "to_pandas": "run.to_pandas() of pk.Run, pk.Recording and pk.Ensemble",
+    "film": "pk.plot.animate(frames)",
+    "report": "`physkit report FOLDER` on the command line",
+    "error_bars": "standard_errors of pk.fit(residuals, …), or pk.statistics.block_average(series)",
+    "uncertainty": "standard_errors of pk.fit(residuals, …), or pk.statistics.block_average(series)",
     "to_parquet": "pk.export(folder, 'file.parquet')", "print_versions": "pk.show_versions()",
     # searches without gradients
     "CMA_ES": _EVOLVE, "CMAEvolutionStrategy": _EVOLVE, "cma": _EVOLVE, "fmin2": _EVOLVE,

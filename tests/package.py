@@ -6,6 +6,7 @@ folder, so that no file of the repository can stand in for one that is missing.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -50,7 +51,12 @@ def main() -> None:
         said = call(python.parent / "physkit", "--version", cwd=folder / "empty")
         assert said == f"physkit {physkit.__version__}\n", said
         call(python.parent / "physkit", "new", "oscillator", cwd=folder / "empty")
-        print(f"{wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name} are whole")
+        (ROOT / "dist").mkdir(exist_ok=True)
+        for built in (wheel, sdist):
+            shutil.copy(built, ROOT / "dist")
+        print(
+            f"{wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name} are whole, and in dist/"
+        )
 
 
 def build(to: Path) -> tuple[Path, Path]:

@@ -17,7 +17,20 @@ from tests.snippets import GUIDES, ROOT
 pytest.importorskip("sphinx", reason="the docs extra is not installed")
 sys.path.insert(0, str(ROOT / "docs"))
 
-from _site import docstrings, gallery, inventories, links, mathml, names, reference, repository
+from _site import (
+    docstrings,
+    gallery,
+    inventories,
+    links,
+    mathml,
+    names,
+    parts,
+    published,
+    reference,
+    repository,
+)
+
+from physkit.testing.validation import cases
 
 
 def test_every_public_name_is_in_the_reference_once_with_a_sentence():
@@ -87,6 +100,35 @@ def test_every_example_is_in_the_gallery_with_a_notebook_of_its_code():
         assert ast.dump(ast.parse(code)) == ast.dump(ast.parse(example.code)), path.name
 
 
+def test_comments_of_a_script_stand_between_its_code():
+    code = "# First *this*.\nx = 1\n\ny = 2\n\n# --- then that ---\n\n\ndef f():\n    # inside\n    pass\n"
+    assert parts.parts(code.strip()) == [
+        ("First \\*this\\*.", "x = 1\n\ny = 2"),
+        ("## Then that", "def f():\n    # inside\n    pass"),
+    ]
+
+
+def test_pages_say_how_long_examples_took_and_what_numbers_came_out_when():
+    drawn = json.loads(gallery.DRAWN.read_text(encoding="utf-8"))
+    # Water at full size takes an hour: its page says so in words.
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} - set(drawn) <= {
+        "water",
+        "ramachandran",
+    }
+    page = gallery.pages(ROOT / "examples", ROOT / "docs")["gallery/weather.md"]
+    assert re.search(r"It took \d+ s of processor time, .* on \d+ [A-Z][a-z]+ 20\d\d\.", page)
+    kept = json.loads(published.KEPT.read_text(encoding="utf-8"))
+    known = {case.name: case for case in cases()}
+    # What is kept is of cases that exist, and still right.
+    for name, case in kept.items():
+        for number in known[name].published:
+            assert number.accepts(case["numbers"][number.name]), (name, number.name)
+    assert kept
+    pages = published.pages(ROOT)
+    assert "off**" not in pages["generated/published-numbers.md"]
+    assert re.search(r"\d+ of \d+ numbers computed, \d+ within", pages["generated/last-runs.md"])
+
+
 def test_examples_that_nobody_grouped_are_an_error(tmp_path):
     (tmp_path / "lonely.py").write_text('"""An example."""\nx = 1\n')
     with pytest.raises(ValueError, match="lonely"):
@@ -129,6 +171,12 @@ def test_sources_link_back_to_where_a_name_is_documented(tmp_path):
     assert len(links) == 3
     for page, anchor in links:
         assert f'id="{anchor}"' in (tmp_path / "html" / page).read_text(), (page, anchor)
+
+
+def test_no_page_has_the_name_of_one_that_sphinx_writes():
+    """It would be replaced without a word: so it was with `search.md`."""
+    taken = {"search", "genindex", "py-modindex"}
+    assert not [page for page in GUIDES if page.parent.name == "docs" and page.stem in taken]
 
 
 def test_every_page_is_in_a_table_of_contents():

@@ -1,14 +1,16 @@
 """The gallery: a page for each example with its text, picture, seconds, code and notebook."""
 
 import ast
-import itertools
+import datetime
 import json
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+from .parts import paragraphs, parts
+
 GROUPS = Path(__file__).with_name("gallery.toml")
-SECONDS = Path(__file__).with_name("seconds.json")
+DRAWN = Path(__file__).with_name("drawn.json")
 
 
 class Example(NamedTuple):
@@ -38,11 +40,11 @@ def pages(examples: Path, docs: Path) -> dict[str, str | bytes]:
     listed = [name for names in layout["groups"].values() for name in names]
     if sorted(listed) != sorted(known):
         raise ValueError(f"gallery.toml and examples/ differ: {sorted(set(listed) ^ set(known))}")
-    seconds = json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.exists() else {}
+    drawn = json.loads(DRAWN.read_text(encoding="utf-8")) if DRAWN.exists() else {}
     found: dict[str, str | bytes] = {"gallery/index.md": _index(known, layout["groups"])}
     found["generated/front.md"] = _cards([known[name] for name in layout["front"]], "gallery/")
     for example in known.values():
-        found[f"gallery/{example.name}.md"] = _page(example, seconds.get(example.name))
+        found[f"gallery/{example.name}.md"] = _page(example, drawn.get(example.name, {}))
         found[f"gallery/{example.name}.ipynb"] = notebook(example)
         found[f"gallery/{example.name}.py"] = (examples / f"{example.name}.py").read_text("utf-8")
         if example.picture:
@@ -86,58 +88,55 @@ def _cards(shown: list[Example], folder: str) -> str:
     return "::::{grid} 1 2 3 3\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::"
 
 
-def _page(example: Example, seconds: float | None) -> str:
-    parts = [f"# {example.heading}", example.rest_of_title]
+def _page(example: Example, drawn: dict) -> str:
+    stretches = parts(example.code)
+    # Without headings there is nothing to list beside the page: code gets that room.
+    has_headings = any(part.text.startswith("## ") for part in stretches)
+    front = "---\nhtml_theme.sidebar_secondary.remove: true\n---"
+    pieces = ["" if has_headings else front, f"# {example.heading}", example.rest_of_title]
     if example.picture:
-        parts.append(
+        pieces.append(
             f"```{{image}} {example.picture}\n:alt: {example.title}\n:class: gallery-picture\n```"
         )
-    parts.append(example.text)
-    took = (
-        f" It takes some {seconds:.0f} s of processor time, compilation included."
-        if seconds
-        else ""
+    pieces.append(example.text)
+    files = (
+        f"{{download}}`Script <{example.name}.py>` · {{download}}`Notebook <{example.name}.ipynb>`."
     )
-    parts.append(
-        f"{{download}}`Script <{example.name}.py>` · {{download}}`Notebook <{example.name}.ipynb>`.{took}"
+    pieces.append(f"{files} {_took(drawn)}".rstrip())
+    # Names of one block are known to the next: they link, too.
+    pieces.append("```{autolink-concat} on\n```")
+    for part in stretches:
+        pieces.append(part.text)
+        if part.code:
+            pieces.append(f"```python\n{part.code}\n```")
+    if drawn.get("printed"):
+        pieces += ["It prints:", f"```text\n{drawn['printed']}\n```"]
+    return "\n\n".join(piece for piece in pieces if piece) + "\n"
+
+
+def _took(drawn: dict) -> str:
+    if "seconds" not in drawn:
+        return ""
+    on = datetime.date.fromisoformat(drawn["on"])
+    return (
+        f"It took {drawn['seconds']:.0f} s of processor time, compilation included, "
+        f"on {on.day} {on:%B %Y}."
     )
-    parts.append(f"```python\n{example.code}\n```")
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def notebook(example: Example) -> str:
-    """The example as a notebook: its text, then a cell for each paragraph of its code."""
-    cells = [
-        _cell(
-            "markdown", f"# {example.heading}\n\n{example.rest_of_title}\n\n{example.text}".rstrip()
-        )
-    ]
-    cells += [_cell("code", code) for code in paragraphs(example.code)]
+    """The example as a notebook: its text, then text and code in turn, as on its page."""
+    about = f"# {example.heading}\n\n{example.rest_of_title}\n\n{example.text}".rstrip()
+    cells = [_cell("markdown", about)]
+    for part in parts(example.code):
+        cells += [_cell("markdown", part.text)] if part.text else []
+        cells += [_cell("code", code) for code in paragraphs(part.code)] if part.code else []
     for place, cell in enumerate(cells):
         cell["id"] = f"{example.name}-{place}".replace("_", "-")[:64]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps(
         {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
     )
-
-
-def paragraphs(code: str) -> list[str]:
-    """Top-level statements, together where no blank line parts them; comments stay with what follows."""
-    lines = code.split("\n")
-    starts = [
-        min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        for node in ast.parse(code).body
-    ]
-    cuts = []
-    for start in starts:
-        first = start - 1
-        while first > 0 and lines[first - 1].startswith("#"):
-            first -= 1
-        if first > 0 and not lines[first - 1].strip():
-            cuts.append(first)
-    edges = [0, *cuts, len(lines)]
-    blocks = ["\n".join(lines[a:b]).strip("\n") for a, b in itertools.pairwise(edges)]
-    return [block for block in blocks if block.strip()]
 
 
 def _cell(kind: str, text: str) -> dict:

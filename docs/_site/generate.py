@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from . import gallery, numbers, reference, repository, words
+from . import gallery, published, reference, repository, words
 
 GENERATED = ("api", "gallery", "generated")
 _OUTSIDE = {
@@ -27,7 +27,7 @@ def write_pages(docs: Path) -> None:
     pages = {
         **reference.pages(),
         **gallery.pages(docs.parent / "examples", docs),
-        **numbers.pages(docs.parent),
+        **published.pages(docs.parent),
         **repository.pages(docs.parent),
         **words.pages(),
     }

@@ -40,8 +40,10 @@ class LinkNames(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         for literal in list(self.document.findall(nodes.literal)):
             target = target_of(literal.astext())
-            if target is None or isinstance(
-                literal.parent, nodes.reference | addnodes.pending_xref
+            if (
+                target is None
+                or isinstance(literal.parent, nodes.reference | addnodes.pending_xref)
+                or (self.env.docname.startswith("coming-from/") and _is_theirs(literal))
             ):
                 continue
             reference = addnodes.pending_xref(
@@ -50,6 +52,14 @@ class LinkNames(SphinxPostTransform):
             )  # fmt: skip
             literal.replace_self(reference)
             reference += literal
+
+
+def _is_theirs(literal: nodes.literal) -> bool:
+    """Whether it stands in the first column of a table: there the names are those of another code."""
+    node = literal
+    while node is not None and not isinstance(node, nodes.entry):
+        node = node.parent
+    return node is not None and node.parent.index(node) == 0
 
 
 def target_of(code: str) -> str | None:

@@ -12,7 +12,15 @@ OUTSIDE = {
 
 def pages(root: Path) -> dict[str, str]:
     """File → text, with links between files of the repository turned into links between pages."""
-    return {f"generated/{name}.md": _relinked(root / path) for name, path in OUTSIDE.items()}
+    found = {f"generated/{name}.md": _relinked(root / path) for name, path in OUTSIDE.items()}
+    results = sorted((root / "benchmarks/results").glob("*.md"))
+    found |= {f"generated/results-{path.stem}.md": _relinked(path) for path in results}
+    listed = "\n".join(f"results-{path.stem}" for path in results)
+    found["generated/benchmarks.md"] += (
+        "\n## The tables, as they were printed, with their days\n\n"
+        f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    )
+    return found
 
 
 def _relinked(path: Path) -> str:

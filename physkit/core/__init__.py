@@ -144,6 +144,7 @@ from .calls._explain import (
 )
 from .calls._extras import import_extra as import_extra
 from .calls._import_on_use import import_on_use as import_on_use
+from .calls._numbers_by_name import numbers_by_name as numbers_by_name
 from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,

@@ -5,7 +5,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
 from .calls._explain import describe
+from .calls._numbers_by_name import numbers_by_name
 from .numerics._complex import scale_array
 
 Kind = TypeVar("Kind")  # of a component
@@ -27,6 +28,15 @@ class AbstractComponent(Module):
 
     # Whether its arrays are a device's own even where they have the shape of those of the whole domain.
     is_of_device: ClassVar[bool] = False
+
+    def to_numpy(self) -> dict[str, Any]:
+        """Its numbers as NumPy arrays, by the names of its fields; parts are dicts of theirs.
+
+        `pk.interop.to_numpy` does the same to any tree.
+
+        **Errors:** `DeclarationError` inside of `jit`, `grad` or `vmap`.
+        """
+        return numbers_by_name(self)
 
     @abc.abstractmethod
     def shift(self, delta: Rate) -> "AbstractComponent":

@@ -86,7 +86,15 @@ def test_a_report_of_a_sweep(tmp_path):
     path = tmp_path / "s.html"
     assert main(["report", to, "--to", str(path), "--quiet"]) == 0
     found = checked(path.read_text())
-    for what in ("Sweep s", "4 of 4 members", "x: quantiles of 4 members", "<kT>", "last x"):
+    for what in (
+        "Sweep s",
+        "4 of 4 members",
+        "x: quantiles of 4 members",
+        "<kT>",
+        "last x",
+        "with which numbers",
+        "Brownian",
+    ):
         assert what in found.text, what
     assert found.count["img"] == 2
 

@@ -127,6 +127,8 @@ def test_numbers_of_a_state():
     np.testing.assert_array_equal(found["atoms"]["mass"], [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(found["atoms"]["space"]["lengths"], [4.0, 4.0])
     assert "charge" not in found["atoms"]
+    np.testing.assert_array_equal(atoms.to_numpy()["velocity"], found["atoms"]["velocity"])
+    assert list(state["field"].to_numpy()) == list(found["field"])
     np.testing.assert_array_equal(found["field"]["data"], np.full((2, 2), 1.5))
     assert all(isinstance(x, np.ndarray) for x in jax.tree.leaves(found))
     # And in again.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ from ..common._report import format_duration, format_size
 from ..common._types import Axes, Json, Recording, Series
 from ..verbs._animate import FrameDrawing
 from ..verbs._inspect import describe_run
+from ._report_numbers import MAX_LINES, numbers_by_path
 from ._report_pictures import chapter, draw_picture, frame_picture, lay_out
 
 _MAX_SERIES = 24
-_MAX_LINES = 400  # of numbers of the simulation
 _MAX_CODE = 200_000  # bytes of a case file
-_SKETCH = re.compile(r" ~\S+$")  # what identities add to compare numbers by
 
 
 def run_page(folder: Path, recording: Recording, film_frames: int) -> tuple[str, str, bool]:
@@ -121,28 +119,13 @@ def _draws(series: Series, frame: int):
 
 
 def _numbers(checkpoint: Json) -> str:
-    """Start, key, simulation and guards as the last checkpoint describes them: each number by its path."""
     identity = checkpoint.get("identity")
     sections = identity.get("sections") if isinstance(identity, dict) else None
     if not isinstance(sections, dict):
         # Files of version 0.2 and before.
         structure = checkpoint.get("structure")
         sections = {"the state": structure if isinstance(structure, dict) else {}}
-    parts = []
-    for title, lines in sections.items():
-        if not isinstance(lines, dict):
-            continue
-        rows = [
-            (str(path) or "·", Markup(span("value", _SKETCH.sub("", str(text)))))
-            for path, text in sorted(lines.items())
-            if text != "None"  # what was left out says nothing
-        ]
-        more = len(rows) - _MAX_LINES
-        rows = rows[:_MAX_LINES]
-        note = paragraph(f"… and {more} more", "about") if more > 0 else ""
-        body = table((), rows, "wide") + note
-        parts.append(expandable(span("kind", title), body, is_open=title == "the simulation"))
-    return "".join(parts)
+    return numbers_by_path(sections)
 
 
 def _files(found: dict[str, Any], tables: list[Json]) -> str:
@@ -163,7 +146,7 @@ def _capacities(tables: list[Json]) -> str:
         return ""
     first, last = _cache_shapes(tables[0]), _cache_shapes(tables[-1])
     rows = []
-    for path, shape in list(last.items())[:_MAX_LINES]:
+    for path, shape in list(last.items())[:MAX_LINES]:
         before = first.get(path, "")
         grown = Markup(span("kind", "grown")) if before and before != shape else ""
         rows.append((path, before, shape, grown))

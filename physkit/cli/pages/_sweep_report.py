@@ -10,6 +10,7 @@ from physkit.plot import fan, heat_map, parallel_coordinates
 
 from ..common._report import format_duration
 from ..common._types import Axes
+from ._report_numbers import numbers_by_path
 from ._report_pictures import chapter, draw_picture, lay_out
 
 _MAX_PICTURES = 12
@@ -26,8 +27,10 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, str, bool]:
     body = f"<h1>{escape(title)}</h1>"
     words = "complete" if is_healthy else f"NOT complete: {len(ensemble.failed)} members failed"
     body += paragraph(words, "good" if is_healthy else "wrong")
-    provenance = SweepFolder(folder).table.metadata.get("provenance")
+    said = SweepFolder(folder).table.metadata
+    provenance, identity = said.get("provenance"), said.get("identity")
     provenance = provenance if isinstance(provenance, dict) else {}
+    sections = identity.get("sections") if isinstance(identity, dict) else None
     keys = ("written", "command", "physkit", "jax", "python", "precision", "devices")
     body += facts(
         {
@@ -42,6 +45,8 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, str, bool]:
     body += chapter("Over time", lay_out(_fans(ensemble)))
     body += chapter("Over what was swept", lay_out(_results(ensemble)))
     body += chapter("Members", _members(ensemble))
+    if isinstance(sections, dict):
+        body += chapter("What was simulated, with which numbers", numbers_by_path(sections))
     return title, body, is_healthy
 
 
@@ -75,7 +80,11 @@ def _results(ensemble: Ensemble) -> list[str]:
         keep = ensemble.ok & np.isfinite(values)
         shown = {title: x[keep] for title, x in across.items()}
         if keep.any():
-            pictures.append(draw_picture(_draws_result(name, values[keep], shown), name))
+            missing = len(keep) - int(keep.sum())
+            caption = (
+                f"{name}; {missing} of {len(keep)} members have no number" if missing else name
+            )
+            pictures.append(draw_picture(_draws_result(name, values[keep], shown), caption))
     return pictures
 
 

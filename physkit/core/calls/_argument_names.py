@@ -92,7 +92,8 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
     },
     "*": {
         "replace": "for a copy with other values: equinox.tree_at(lambda m: m.field, module, value)",
-        "numpy": "arrays are its fields: numpy.asarray(of one of them)",
+        "numpy": "arrays are its fields: numpy.asarray(of one of them); all: pk.interop.to_numpy(it)",
+        "to_numpy": "pk.interop.to_numpy(it)",
         "item": "arrays are its fields: float(of one of them)",
         "copy": "nothing changes in place: no copy is needed",
     },

@@ -1,0 +1,43 @@
+"""The numbers of a tree as NumPy arrays by name."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import DeclarationError
+from .._module import Module
+from .._types import PyTree
+from ._concrete import is_concrete
+
+
+def numbers_by_name(tree: PyTree) -> Any:
+    """`tree` with NumPy arrays in place of all numbers and dicts of fields in place of Modules.
+
+    What holds no number is left out; random keys are their words.
+
+    **Errors:** `DeclarationError` for traced values, inside of `jit`, `grad` or `vmap`.
+    """
+    if not is_concrete(tree):
+        raise DeclarationError("to_numpy needs numbers: not inside of jit, grad or vmap")
+    return _by_name(tree)
+
+
+def _by_name(tree: PyTree) -> Any:
+    if isinstance(tree, Module):
+        names = [
+            field.name for field in dataclasses.fields(tree) if not field.metadata.get("static")
+        ]
+        parts = {name: _by_name(getattr(tree, name)) for name in names}
+        return {name: part for name, part in parts.items() if jax.tree.leaves(part)}
+    if isinstance(tree, dict):
+        return {name: _by_name(part) for name, part in tree.items()}
+    if isinstance(tree, tuple | list):
+        parts = [_by_name(part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    if isinstance(tree, jax.Array) and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(tree))
+    # Functions and text are no numbers.
+    is_number = isinstance(tree, jax.Array | np.ndarray | np.generic | bool | int | float | complex)
+    return np.asarray(tree) if is_number else None
