@@ -15,7 +15,7 @@ _FIRST, _LAST, _WINDOW = (
 )  # steps: before the metric is learned, after it, and its first window
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75  # of dual averaging
 _LOG_TEN = math.log(10)
-_SHRINKAGE = 5.0  # draws that the unit metric counts for
+_SHRINKAGE = 5.0  # draws that the metric known beforehand counts for
 
 
 class Adaptation(Module):
@@ -54,6 +54,7 @@ def adapt(
     target: Float[Array, ""],
     learns_metric: Bool[Array, ""],
     ends_window: Bool[Array, ""],
+    prior_metric: Float[Array, "..."],
 ) -> Adaptation:
     """After a step of the warm-up to z, accepted with this probability.
 
@@ -79,7 +80,7 @@ def adapt(
 
     num_draws = pick(learns_metric, num_draws, now.num_draws)
     mean, squares = pick(learns_metric, mean, now.mean), pick(learns_metric, squares, now.squares)
-    learned = _regularized(num_draws, squares)
+    learned = _regularized(num_draws, squares, prior_metric)
     zero = jnp.zeros_like(count)
     # At the end of a window its draws are forgotten, and the step is learned anew for the new metric.
     return Adaptation(
@@ -99,14 +100,11 @@ def _square(a: Array, b: Array, dimensions: int) -> Array:
     return a * b if dimensions == 1 else a[:, None] * b[None, :]
 
 
-def _regularized(num_draws: Array, squares: Array) -> Array:
-    """The covariance of a window, shrunk to a small multiple of the unit matrix."""
+def _regularized(num_draws: Array, squares: Array, prior_metric: Array) -> Array:
+    """The covariance of a window, shrunk to what was known before it."""
     covariance = squares / jnp.maximum(num_draws - 1, 1)
-    unit = (
-        jnp.ones_like(squares) if squares.ndim == 1 else jnp.eye(len(squares), dtype=squares.dtype)
-    )
     known = num_draws / (num_draws + _SHRINKAGE)
-    return known * covariance + 1e-3 * (1 - known) * unit
+    return known * covariance + (1 - known) * prior_metric
 
 
 def warmup_windows(warmup: int) -> tuple[np.ndarray, np.ndarray]:

@@ -52,11 +52,13 @@ class MarkovChain(AbstractIntegrator):
     The first `warmup` steps adapt step and metric. The state is z, `[p]`. Time has no meaning: dt = 1.
 
     - `posterior`: a closed `Posterior`.
-    - `start_metric`: the inverse mass of the first step, `[p]` or `[p p]`.
+    - `start_metric`: the inverse mass of the first step, `[p]` or `[p p]`; `prior_metric`: what the one that is
+      learned is shrunk to.
     """
 
     posterior: Opaque
     start_metric: Float[Array, "..."] = param()
+    prior_metric: Float[Array, "..."] = param()
     method: NUTS | HMC = static()
     warmup: int = static()
 
@@ -91,7 +93,10 @@ class MarkovChain(AbstractIntegrator):
             learns, ends = (jnp.asarray(x) for x in warmup_windows(self.warmup))
             now = jnp.clip(count, 0, self.warmup - 1)
             target = jnp.asarray(self.method.target_acceptance, z.dtype)
-            adapted = adapt(adaptation, z, transition.acceptance, target, learns[now], ends[now])
+            adapted = adapt(
+                adaptation, z, transition.acceptance, target, learns[now], ends[now],
+                self.prior_metric.astype(z.dtype),
+            )  # fmt: skip
             adaptation = jax.tree.map(
                 lambda new, old: jnp.where(warming, new, old), adapted, adaptation
             )
@@ -156,11 +161,15 @@ def require_blackjax() -> Any:
 
 
 def chain_simulation(
-    posterior: Posterior, method: NUTS | HMC, warmup: int, start_metric: np.ndarray
+    posterior: Posterior,
+    method: NUTS | HMC,
+    warmup: int,
+    start_metric: np.ndarray,
+    prior_metric: np.ndarray,
 ) -> Simulation:
     """The simulation of one chain, which records draws and what its transitions tell."""
     require_blackjax()
-    chain = MarkovChain(Opaque.of(posterior), start_metric, method, warmup)
+    chain = MarkovChain(Opaque.of(posterior), start_metric, prior_metric, method, warmup)
     observer = Every(
         1, z=_z, log_density=_log_density, is_divergent=_is_divergent, num_steps=_num_steps,
         acceptance=_acceptance, energy=_energy, step_size=_step_size,

@@ -13,7 +13,8 @@ class NUTS(Module):
     - `target_acceptance`: between 0 and 1; nearer to 1 the steps are shorter, and there are fewer divergences.
     - `max_doublings`: a trajectory has at most 2 to this number of steps, each of which costs a gradient.
     - `dense_metric`: learn all covariances of the parameters, not only their variances. For strong
-      correlations, and up to some hundred parameters.
+      correlations, and up to some hundred parameters. Left out, so it is where a Laplace approximation gives
+      them (`around=`) and there are up to 100.
     - `first_step`: of the leapfrog, in coordinates of order 1; adapted in the warm-up. 0.1 if left out.
 
     **Errors:** `ParameterError` for numbers out of their ranges.
@@ -25,7 +26,7 @@ class NUTS(Module):
 
     target_acceptance: float = static(default=0.8)
     max_doublings: int = static(default=10)
-    dense_metric: bool = static(default=False)
+    dense_metric: bool | None = static(default=None)
     first_step: float | None = static(default=None)
 
     def __check_init__(self):
@@ -51,7 +52,7 @@ class HMC(Module):
 
     steps: int = static(default=16)
     target_acceptance: float = static(default=0.8)
-    dense_metric: bool = static(default=False)
+    dense_metric: bool | None = static(default=None)
     first_step: float | None = static(default=None)
 
     def __check_init__(self):

@@ -31,6 +31,8 @@ from ._posterior import Posterior
 from ._posterior_samples import PosteriorSamples, collect_samples
 
 _START_TAG = 2**22  # of the noise of starts; chains draw theirs by their numbers
+_MAX_DENSE = 100  # parameters up to which all covariances of an approximation are used
+_SMALL = 1e-3  # variance that nothing but the coordinates' size suggests
 _MAX_HALVINGS = 20  # of the way from the model's own numbers to a start that is not finite
 
 
@@ -137,10 +139,15 @@ def chain_sweep(
     coordinates = posterior.coordinates
     size = coordinates.origin.size
     _require_same_coordinates(posterior, around)
-    metric = np.ones(size) if around is None else np.diag(around.covariance)
-    if method.dense_metric:
-        metric = np.eye(size) if around is None else around.covariance
-    simulation = chain_simulation(posterior, method, warmup, metric)
+    covariance = np.eye(size) if around is None else around.covariance
+    is_dense = method.dense_metric
+    if is_dense is None:
+        is_dense = around is not None and size <= _MAX_DENSE
+    metric = covariance if is_dense else np.diag(covariance)
+    # Draws are few: what they say of the metric leans a little on what is known of it beforehand.
+    simulation = chain_simulation(
+        posterior, method, warmup, metric, metric if around is not None else _SMALL * metric
+    )
     starts = _starts(posterior, chains, jax.random.fold_in(key, _START_TAG), start_std, around)
     # In the precision of the model, so that nothing of it is cast.
     starts = np.asarray(starts).astype(coordinates.precision)

@@ -499,3 +499,31 @@ def test_putting_numbers_drops_the_fixed_point_form():
     end = pk.simulate(*moved, 1).state.position
     begin = moved[1].state.replace(position=jnp.asarray([[0.7]]))
     np.testing.assert_allclose(end, pk.simulate(sim, begin, 1).state.position, rtol=1e-12)
+
+
+def test_a_likelihood_is_followed_to_its_minimum():
+    """A polynomial of six terms: BFGS stops 1.6 standard errors off, along directions that hardly curve."""
+    x = np.linspace(1, 2, 30)
+    powers = np.vander(x, 6, increasing=True)
+    noise = 0.01 * np.random.default_rng(0).normal(size=30)
+    data = powers @ np.array([1.0, -2.0, 3.0, 0.5, -1.0, 2.0]) + noise
+    exact = np.linalg.lstsq(powers, data, rcond=None)[0]
+    errors = 0.01 * np.sqrt(np.diag(np.linalg.inv(powers.T @ powers)))
+
+    def loss(b):
+        residuals = jnp.sum(jnp.asarray(powers) * b[None], axis=1) - jnp.asarray(data)
+        return 0.5 * jnp.sum((residuals / 0.01) ** 2)
+
+    found = pk.fit(
+        loss,
+        jnp.full(6, 10.0),
+        where=lambda m: {"b": m},
+        method=pk.fitting.BFGS(),
+        errors=pk.fitting.Likelihood(),
+        progress=False,
+    )
+    assert found.converged
+    np.testing.assert_allclose((found.values["b"] - exact) / errors, 0, atol=1e-3)
+    np.testing.assert_allclose(found.standard_errors["b"], errors, rtol=1e-4)
+    assert found.loss == pytest.approx(float(loss(exact)), rel=1e-9)
+    assert len(found.history.loss) == found.steps

@@ -10,12 +10,12 @@ import optax
 
 from physkit.core import Key, PyTree, replace_fields
 
+from .._program import compile_by_content
 from ..descent._batches import Batches
 from ..descent._descent_file import DescentFile
 from ._iterate import Descent, Report
 from ._methods import Optax
 from ._problem import ObjectiveInputs, Problem
-from ._program import compile_by_content
 
 _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
 

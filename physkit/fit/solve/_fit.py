@@ -19,10 +19,10 @@ from physkit.core import (
     PyTree,
     as_key,
     explain_call,
-    replace_fields,
 )
 from physkit.simulate import Progress
 
+from .._program import compile_by_content
 from .._select import select
 from ..uncertainty._fisher_spectrum import fisher_spectrum
 from ..uncertainty._standard_errors import (
@@ -31,7 +31,6 @@ from ..uncertainty._standard_errors import (
     Information,
     Likelihood,
     count_data,
-    likelihood_information,
     singular_value_cutoff,
 )
 from ._bounds import BoundsLike
@@ -46,8 +45,8 @@ from ._fit_by_search import fit_by_search, refuse_for_gradients, require_for_sea
 from ._fit_progress import FitProgress, progress_report
 from ._fit_result import Attempt, Fit, History
 from ._methods import AbstractMethod, Kind, MethodLike, Optax, as_method
+from ._newton import refine_likelihood
 from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
-from ._program import compile_by_content
 from ._remarks import collect_remarks
 from ._restarts import SearchResult, minimize_with_restarts, on_host
 from ._search_method import AbstractSearch
@@ -192,7 +191,13 @@ def fit(
     bar.close()
 
     # On the host, in double precision: it is done once, and inverts a matrix.
-    information = _information(problem, inputs, found, errors)
+    information = None
+    if problem.kind == "residuals":
+        shapes = tuple(x.shape for x in jax.tree.leaves(problem.shape))
+        kind = errors if isinstance(errors, AbstractErrors) else IndependentErrors()
+        information = kind.information(found.value, found.jacobian, shapes)
+    elif errors is not None:
+        found, information = refine_likelihood(problem, chosen_method, inputs, found)
     result = _result(problem, chosen_method, inputs, z, at_start, found, information, model)
     remarks = collect_remarks(result, found.coordinates.bounds, errors, without_effect)
     seconds = time.monotonic() - began
@@ -200,29 +205,6 @@ def fit(
     if not result.converged:
         warnings.warn(f"the fit has NOT converged: {result.reason}", stacklevel=2)
     return result
-
-
-def _information(
-    problem: Problem,
-    inputs: ObjectiveInputs,
-    found: SearchResult,
-    errors: AbstractErrors | Likelihood | None,
-) -> Information | None:
-    """What the data say about the coordinates at the minimum; None where nothing is known of the noise."""
-    if problem.kind == "residuals":
-        shapes = tuple(x.shape for x in jax.tree.leaves(problem.shape))
-        return (errors or IndependentErrors()).information(found.value, found.jacobian, shapes)
-    if errors is None:
-        return None
-    # Not every adjoint has second derivatives: forward over reverse, with checkpoints.
-    twice = replace_fields(problem, {"mode": "twice"})
-    at_minimum = inputs._replace(coordinates=found.coordinates)
-
-    def hessian(z: Array, inputs: ObjectiveInputs) -> Array:
-        return jax.hessian(lambda y: twice.value(y, inputs))(z)
-
-    zero = found.coordinates.origin
-    return likelihood_information(np.asarray(compile_by_content(hessian)(zero, at_minimum)))
 
 
 def _result(

@@ -11,9 +11,9 @@ from jax.typing import DTypeLike
 
 from physkit.core import PyTree, as_device_array, matmul
 
+from .._program import compile_by_content
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
-from ._program import compile_by_content
 
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
 # Called with the step, the losses, the norms of the gradients, and z, of all starts.

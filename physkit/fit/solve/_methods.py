@@ -101,6 +101,9 @@ class GaussNewton(AbstractIterative):
 class BFGS(AbstractIterative):
     """Quasi-Newton descent of a smooth loss, from gradients alone.
 
+    With `errors=Likelihood()` the last steps are Newton's, by the Hessian of the standard errors. Without, it
+    may stop early along combinations of parameters that the loss hardly depends on; residuals are better.
+
     **Arguments:**
 
     - `max_steps`: evaluations of the loss.

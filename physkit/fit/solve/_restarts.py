@@ -25,7 +25,7 @@ FitReport: TypeAlias = Callable[
     [int, np.ndarray, np.ndarray, Callable[[int], dict[str, np.ndarray]]], None
 ]
 _STEPS_PER_START = 60  # steps after which columns of the Jacobian are scaled anew
-_MAX_STEP_LEFT = 0.05  # in standard errors: how far the minimum may be where no solver gets nearer
+MAX_STEP_LEFT = 0.05  # in standard errors: how far the minimum may be where no solver gets nearer
 
 
 class SearchResult(NamedTuple):
@@ -123,11 +123,11 @@ def minimize_with_restarts(
         else:
             total_gain = losses[0][0] - loss
             gain = last_loss - loss
-            # A quasi-Newton solver stops where its Hessian is bad, too: only a restart tells.
+            # A quasi-Newton solver stops where its Hessian is bad, too: only a restart tells. A bad start makes
+            # the total large, so that the loss itself counts; one that goes to 0 has no size.
             rounding = 10 * np.finfo(value.dtype).eps * abs(loss)
-            converged = stopped and bool(
-                np.isfinite(last_loss) and gain <= 1e-6 * total_gain + rounding
-            )
+            size = max(min(abs(loss), total_gain), 1e-6 * total_gain)
+            converged = stopped and bool(np.isfinite(last_loss) and gain <= 1e-6 * size + rounding)
             reason = "a fresh start of the solver gains nothing"
             last_loss = loss
         if converged:
@@ -135,7 +135,7 @@ def minimize_with_restarts(
         inputs, z = _scaled_inputs(problem, unscaled, coordinates.origin[None], value, jacobian)
         if solver is None:
             solver = compile_solver(method, problem, natural.precision, program, False)
-    if not converged and steps < method.max_steps and step_left < _MAX_STEP_LEFT:
+    if not converged and steps < method.max_steps and step_left < MAX_STEP_LEFT:
         # Rounding keeps every solver from coming nearer, and what is left is small beside the errors.
         converged = True
     if not converged and steps >= method.max_steps:

@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 
 from physkit.core import Key, PyTree
 
+from .._program import TracedProgram
 from ._fit_result import SearchHistory
 from ._methods import AbstractMethod, Kind
-from ._program import TracedProgram
 
 
 class LossProgram(NamedTuple):

@@ -23,6 +23,7 @@ from .inference import (
     _posteriors,
     _searches,
     _stochastic,
+    _strd_posteriors,
 )
 from .particles import (
     _barostats,
@@ -82,6 +83,7 @@ _GROUPS = (
     _reactions,
     _stochastic,
     _posteriors,
+    _strd_posteriors,
     _searches,
 )
 

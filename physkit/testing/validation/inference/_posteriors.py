@@ -23,7 +23,6 @@ from physkit.simulate import Simulation, run
 from physkit.systems import pelts, pelts_posterior
 
 from .._case import Case, Published
-from ._strd import shipped_strd
 
 # Coaching effects on test scores in eight schools, and their standard errors.
 _EFFECTS = (28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0)
@@ -34,19 +33,6 @@ _PELTS = {
     "growth": 0.54686, "predation": 0.027747, "death": 0.80010, "conversion": 0.024086,
     "hares 1900": 34.035, "lynx 1900": 5.9359, "noise of hares": 0.24806, "noise of lynx": 0.25102,
 }  # fmt: skip
-
-# NIST's Norris: readings of two ozone monitors, y and x; b0, b1, their deviations, that of the residuals.
-_NORRIS = (
-    (0.1, 0.2), (338.8, 337.4), (118.1, 118.2), (888, 884.6), (9.2, 10.1), (228.1, 226.5),
-    (668.5, 666.3), (998.5, 996.3), (449.1, 448.6), (778.9, 777), (559.2, 558.2), (0.3, 0.4),
-    (0.1, 0.6), (778.1, 775.5), (668.8, 666.9), (339.3, 338), (448.9, 447.5), (10.8, 11.6),
-    (557.7, 556), (228.3, 228.1), (998, 995.8), (888.8, 887.6), (119.6, 120.2), (0.3, 0.3),
-    (0.6, 0.3), (557.6, 556.8), (339.3, 339.1), (888, 887.2), (998.5, 999), (778.9, 779),
-    (10.2, 11.1), (117.6, 118.3), (228.9, 229.2), (668.4, 669.1), (449.2, 448.9), (0.2, 0.5),
-)  # fmt: skip
-_NORRIS_LINE = (-0.262323073774029, 1.00211681802045)
-_NORRIS_DEVIATIONS = (0.232818234301152, 0.429796848199937e-3)
-_NORRIS_RESIDUALS = 0.884796396144373
 
 
 def eight_schools() -> dict[str, Any]:
@@ -72,7 +58,7 @@ def eight_schools() -> dict[str, Any]:
     found = np.concatenate([draws["mu"][..., None], draws["tau"][..., None], theta], axis=-1)
     mean, variance = _moments_of_schools()
     names = dict(zip(_SCHOOLS, mean[[0, 1, 2, 8]], strict=True))
-    return {**names, **_deviations(found, mean, variance), "R-hat": _largest_r_hat(samples)}
+    return {**names, **deviations(found, mean, variance), "R-hat": largest_r_hat(samples)}
 
 
 def _moments_of_schools() -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +86,7 @@ def _moments_of_schools() -> tuple[np.ndarray, np.ndarray]:
     return mean, square
 
 
-def _deviations(draws: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> dict[str, Any]:
+def deviations(draws: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> dict[str, Any]:
     """The largest deviations of means and variances, in their Monte Carlo standard errors."""
     square = (draws - mean) ** 2
     return {
@@ -130,7 +116,7 @@ def posterior_of_hare_and_lynx() -> dict[str, Any]:
         for k, species in enumerate(("hares", "lynx")):
             title = f"{species} 1900" if name == "1900" else f"noise of {species}"
             found[title] = draws[key][..., k].mean()
-    return {**found, "R-hat": _largest_r_hat(samples)}
+    return {**found, "R-hat": largest_r_hat(samples)}
 
 
 def ornstein_uhlenbeck_bridge() -> dict[str, Any]:
@@ -174,51 +160,8 @@ def correlated_gaussian() -> dict[str, Any]:
     )
     samples = sample_posterior(posterior, 1000, key=1, progress=False)
     return {
-        **_deviations(samples.values["x"], np.zeros(10), np.ones(10)),
-        "R-hat": _largest_r_hat(samples),
-    }
-
-
-def posterior_of_misra1a() -> dict[str, Any]:
-    """NIST's Misra1a with its certified noise and flat priors: Laplace's approximation against the certified
-    values and standard deviations, relative deviations."""
-    problem = shipped_strd("Misra1a")
-    y, x = (jnp.asarray(problem.columns[name]) for name in ("y", "x"))
-
-    def residuals(model: dict[str, Array]) -> Array:
-        return (model["b1"] * (1 - jnp.exp(-model["b2"] * x)) - y) / problem.residual_deviation
-
-    start = {"b1": jnp.asarray(problem.starts[1, 0]), "b2": jnp.asarray(problem.starts[1, 1])}
-    posterior = Posterior(residuals, start, where=lambda m: {"b1": m["b1"], "b2": m["b2"]})
-    laplace = laplace_approximation(posterior)
-    values = np.array([float(laplace.values[n]) for n in ("b1", "b2")])
-    scale = np.asarray(posterior.coordinates.scale)
-    errors = np.sqrt(np.diag(laplace.covariance)) * scale
-    return {
-        "values": np.max(np.abs(values / problem.certified - 1)),
-        "errors": np.max(np.abs(errors / problem.deviations - 1)),
-    }
-
-
-def posterior_of_norris() -> dict[str, Any]:
-    """NIST's Norris, a line through 36 points, with its certified noise and flat priors: NUTS's means and
-    variances against the certified ones, the largest deviations in Monte Carlo standard errors.
-
-    The posterior is normal, with the certified values and standard deviations as its own.
-    """
-    y, x = jnp.asarray(_NORRIS).T
-
-    def residuals(model: dict[str, Array]) -> Array:
-        return (model["b0"] + model["b1"] * x - y) / _NORRIS_RESIDUALS
-
-    start = {"b0": jnp.asarray(0.1), "b1": jnp.asarray(1.0)}
-    posterior = Posterior(residuals, start, where=lambda m: m)
-    laplace = laplace_approximation(posterior)
-    samples = sample_posterior(posterior, 1000, key=0, around=laplace, progress=False)
-    draws = np.stack([samples.values[name] for name in ("b0", "b1")], axis=-1)
-    return {
-        **_deviations(draws, np.array(_NORRIS_LINE), np.array(_NORRIS_DEVIATIONS) ** 2),
-        "R-hat": _largest_r_hat(samples),
+        **deviations(samples.values["x"], np.zeros(10), np.ones(10)),
+        "R-hat": largest_r_hat(samples),
     }
 
 
@@ -263,7 +206,8 @@ def _first(state: Array) -> Array:
     return state[0]
 
 
-def _largest_r_hat(samples: PosteriorSamples) -> float:
+def largest_r_hat(samples: PosteriorSamples) -> float:
+    """R-hat of the parameter that has the largest."""
     return float(np.max(samples.r_hat))
 
 
@@ -303,19 +247,6 @@ CASES = (
         correlated_gaussian,
         (*_DEVIATIONS, _R_HAT),
         "the density itself",
-        slow=True,
-    ),
-    Case(
-        "misra1a-posterior",
-        posterior_of_misra1a,
-        (Published("values", 0, 1e-6, "at most"), Published("errors", 0, 5e-3, "at most")),
-        "NIST StRD, Misra1a",
-    ),
-    Case(
-        "norris-posterior",
-        posterior_of_norris,
-        (*_DEVIATIONS, _R_HAT),
-        "NIST StRD, Norris",
         slow=True,
     ),
     Case(
