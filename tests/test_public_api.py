@@ -62,7 +62,7 @@ PLUMBING = {
         "slab_axis",
         "unknown_boundaries", "unshard_array", "with_comm",
     },
-    "fields.elliptic": {"divergence_of_flux", "divide_waves", "zero_between_walls"},
+    "fields.elliptic": {"divergence_of_flux", "divide_waves"},
     "fields.lattice_boltzmann": {"require_populations"},
     "fields.operators": {"half_cell_neighbors"},
     "fields": {

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         divergence_of_flux as divergence_of_flux,
         divide_waves as divide_waves,
         solve_diffusion as solve_diffusion,
-        zero_between_walls as zero_between_walls,
     )
     from ._poisson import (
         Helmholtz as Helmholtz,

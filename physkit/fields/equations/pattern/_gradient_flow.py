@@ -13,7 +13,7 @@ from physkit.geometry import Mirror, Neumann, Periodic
 from ..._equation import AbstractEquation
 from ..._field import Field
 from ..._spectrum import Spectrum
-from ...elliptic import divide_waves, zero_between_walls
+from ...elliptic import divide_waves
 from ...operators import AbstractScheme, Central, Spectral, laplacian
 from .._diffusion import symbol_of_laplacian
 
@@ -79,9 +79,10 @@ class AbstractGradientFlow(AbstractEquation):
         return self.scheme == Central(2) and not all(field.grid.periodic) and free
 
     def solve(self, field: Field, interval: Array) -> Field:
-        known = field + self.linear(zero_between_walls(field)) * interval
+        # Only the change is solved for, (1 − dt L) δ = dt L φ: rounding is of it, so that ∫φ stays.
+        change = self.linear(field) * interval
         grows = lambda bend: 1 - interval * self._rate_of_wave(-bend, self.bulk_curvature())
-        return field.replace(data=divide_waves(field, known.data, grows))
+        return field.replace(data=field.data + divide_waves(field, change.data, grows))
 
     def chemical_potential(self, field: Field) -> Field:
         """δF/δφ."""
