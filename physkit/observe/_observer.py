@@ -24,6 +24,7 @@ from physkit.core import (
     as_count,
     call_user_function,
     describe,
+    get_component,
     static,
 )
 
@@ -105,6 +106,10 @@ class AbstractQuantity(Module):
     def stored_component(self) -> str | None:
         """The name of the component that it reads; None where the state is one component, or it reads all."""
         return getattr(self, "component", None)
+
+    def stored_field(self, state: State) -> PyTree:
+        """What is like its frames where they are stored as a field: it has their grid and location."""
+        return get_component(state, self.stored_component())
 
     def stored_bytes(self, frame: PyTree) -> int:
         """Bytes of one frame in its file, from the shapes of its arrays."""

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import (
     DamagedFileError,
     DiskFullError,
@@ -24,8 +25,8 @@ from physkit.core import (
     StorageKind,
     static,
 )
-from physkit.fields import Field
-from physkit.geometry import Box, Free, Grid, Triclinic
+from physkit.fields import Field, FlowState
+from physkit.geometry import Box, Free, Grid, NoSlip, Triclinic
 from physkit.observe import AbstractQuantity, Every, FieldValues, Positions, Temperature, Velocities
 from physkit.particles import Particles
 from physkit.storage import Output, _atomic, export, open as open_file
@@ -193,6 +194,37 @@ def test_fields_are_netcdf_and_vtkhdf_at_once(tmp_path, d):
         assert file["VTKHDF"].attrs["Origin"][0] == -0.25
     with h5py.File(tmp_path / "fields-flow.vtkhdf") as file:
         assert file["flow"].shape == (3, *counts[::-1], d)
+
+
+def test_parts_of_a_flow_in_cells_and_where_they_are(tmp_path):
+    """Staggered parts averaged to cells for ParaView and xarray, and as they are."""
+    grid = Grid(Box([2.0, 1.0], periodic=(True, False)), (4, 3))
+    flow = FlowState.of(grid, [lambda x, y: jnp.sin(jnp.pi * x) * y, 0.5], NoSlip())
+    part = lambda name: FieldValues("flow", part=name)
+    watch = Every(
+        1, u=part("velocity"), p=part("pressure"), ux=part("velocity_x"), w=part("vorticity")
+    )
+    law = pk.equations.IncompressibleFlow(0.01, "flow")
+    sim = pk.Simulation(pk.integrators.ARS222(law), dt=0.01, observers=watch)
+    run = pk.run(sim, {"flow": flow}, 2, to=tmp_path, progress=False)
+    found, end = open_file(tmp_path), run.state["flow"]
+    np.testing.assert_allclose(found["u"][-1], end.cell_velocity().data, atol=1e-6)
+    np.testing.assert_allclose(found["ux"][-1], end.velocity_x.data, atol=1e-6)
+    np.testing.assert_allclose(found["w"][-1], end.vorticity()[0].data, atol=1e-6)
+    assert found["u"].path == found["p"].path
+    assert len({found[name].path for name in ("u", "ux", "w")}) == 3
+    assert found["u"].shape == (3, 2, 4, 3)
+    with h5py.File(found["ux"].path) as file:
+        assert file["x"][0] == 0
+        assert file["y"][0] > 0
+    dataset = found.to_xarray()
+    across = lambda name: dataset[dataset[name].dims[-2]].values[0]
+    assert across("u") == pytest.approx(0.25)
+    assert across("ux") == 0
+    for name, match in (("speed", "has no field 'speed'"), (None, r"made of several fields")):
+        sim = pk.Simulation(pk.integrators.ARS222(law), 0.01, observers=Every(1, u=part(name)))
+        with pytest.raises(pk.errors.ComponentError, match=match):
+            pk.simulate(sim, {"flow": flow}, 1)
 
 
 def test_series_of_any_shape_and_kind(tmp_path):

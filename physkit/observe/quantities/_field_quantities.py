@@ -1,34 +1,65 @@
 """Quantities of fields: values, integrals and norms."""
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
+import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ComponentError, ObserverError, StorageKind, get_component, static
-from physkit.fields import Field
+from physkit.core import (
+    ComponentError,
+    ObserverError,
+    PyTree,
+    State,
+    StorageKind,
+    get_component,
+    replace_fields,
+    static,
+)
+from physkit.fields import AbstractFieldGroup, Field
 from physkit.fields.equations import AbstractGradientFlow, QuasiGeostrophic
+from physkit.fields.operators import average
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
 
 
 class FieldValues(AbstractQuantity):
-    """The numbers of a field.
+    """The numbers of a field, or of a part of a component that is made of several.
+
+        Every(10, u=FieldValues("flow", part="velocity"), p=FieldValues("flow", part="pressure"))
 
     **Arguments:**
 
     - `component`: the field's name, where the state has several components.
+    - `part`: of a `Gas`, a `FlowState`, an `ElectromagneticField` and their like: the name of one of its fields
+      (`"density"`, `"velocity_x"`, `"Ez"`), as it is, on the faces or edges where it sits; or of several
+      (`"velocity"`, `"electric"`, `"stress"`, `"vorticity"`), averaged to the cells and put together.
 
-    **Returns:** `[*components, *points]`.
+    **Returns:** `[*components, *points]`. Files have the places of the points: ParaView shows velocity in cells
+    and `velocity_x` on faces where they are.
 
-    **Errors:** `ComponentError` when the component is no field.
+    **Errors:** `ComponentError` when the component is no field, or has no such part.
     """
 
     component: str | None = static(default=None)
+    _: KW_ONLY
+    part: str | None = static(default=None)
     storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
 
     def __call__(self, snapshot: Snapshot) -> Array:
-        return require_field(snapshot, self.component).data
+        if self.part is None:
+            return require_field(snapshot, self.component).data
+        found = get_component(snapshot.state, self.component)
+        return field_of_part(found.at_time(snapshot.clock.t), self.part).data
+
+    def stored_field(self, state: State) -> PyTree:
+        found = get_component(state, self.component)
+        if self.part is None:
+            return found
+        shape = eqx.filter_eval_shape(field_of_part, found, self.part)
+        return replace_fields(shape, {"grid": found.grid})
 
 
 class Integral(AbstractQuantity):
@@ -124,12 +155,49 @@ def _running(
     return found[0]
 
 
+def field_of_part(component: AbstractFieldGroup, part: str) -> Field:
+    """A part of a component as one field: where it sits if it is one field, in the cells if it is several.
+
+    **Errors:** `ComponentError` where there is no such part.
+    """
+    found = getattr(component, part, None) if isinstance(component, AbstractFieldGroup) else None
+    if callable(found) and not isinstance(found, Field):
+        found = found()
+    if isinstance(found, Field):
+        return found
+    fields = tuple(found.values()) if isinstance(found, dict) else found
+    if not isinstance(fields, tuple) or not all(isinstance(f, Field) for f in fields) or not fields:
+        names = list(component.parts()) if isinstance(component, AbstractFieldGroup) else []
+        raise ComponentError(
+            f"{type(component).__name__} has no field {part!r}; its fields are {names}"
+            if names
+            else f"part={part!r} is of a component of several fields; this is a {type(component).__name__}"
+        )
+    if len(fields) == 1:
+        return fields[0]
+    in_cells = [_in_cells(field) for field in fields]
+    is_vector = len(fields) == fields[0].grid.dimension
+    return in_cells[0].with_values(jnp.stack([f.data for f in in_cells]), vector=is_vector)
+
+
+def _in_cells(field: Field) -> Field:
+    for k, is_staggered in enumerate(field.location.staggered):
+        field = average(field, k) if is_staggered else field
+    return field
+
+
 def require_field(snapshot: Snapshot, component: str | None) -> Field:
     """The field called `component`.
 
     **Errors:** `ComponentError` when it is something else.
     """
     field = get_component(snapshot.state, component)
+    if isinstance(field, AbstractFieldGroup):
+        named = "" if component is None else f"{component!r}, "
+        raise ComponentError(
+            f"{type(field).__name__} is made of several fields, {list(field.parts())}: "
+            f"FieldValues({named}part=…) records one of them, or several in cells (part='velocity')"
+        )
     if not isinstance(field, Field):
         raise ComponentError(
             f"this quantity is about a field; {'the state' if component is None else repr(component)} is "

@@ -61,15 +61,18 @@ def make_output_files(
             files.append(make_trajectory_file(path, particles, name, velocity, cell, dtype))
             for used in (name, velocity, cell):
                 remaining.pop(used, None)
-    # The fields of a file share one axis of time, so they must have one interval.
-    groups: dict[tuple[str | None, int | None], dict[str, PyTree]] = {}
+    # The fields of a file share one axis of time and their points: one interval, one place in the cells.
+    groups: dict[tuple[str | None, int | None, str], dict[str, PyTree]] = {}
     for name, (quantity, interval) in recorded.items():
         if name in remaining and quantity.storage_kind is StorageKind.FIELD:
-            group = groups.setdefault((quantity.stored_component(), interval), {})
-            group[name] = remaining.pop(name)
-    for (component, _), group in groups.items():
+            field = quantity.stored_field(state)
+            key = (quantity.stored_component(), interval, repr(field.location))
+            groups.setdefault(key, {})[name] = (field, remaining.pop(name))
+    for (component, _, _), group in groups.items():
         path = new_path("fields", component, ".vtkhdf")
-        files.append(make_field_file(path, get_component(state, component), group, dtype))
+        like = next(iter(group.values()))[0]
+        shapes = {name: shape for name, (_, shape) in group.items()}
+        files.append(make_field_file(path, like, shapes, dtype))
     if remaining:
         files.append(make_series_file(folder / "series.h5", remaining))
     return files
@@ -89,7 +92,7 @@ def recorded_quantities(
 def recorded_fields(observers: Sequence[AbstractObserver], state: State) -> dict[str, Field]:
     """The fields that are recorded, by the names of their frames."""
     return {
-        name: get_component(state, quantity.stored_component())
+        name: quantity.stored_field(state)
         for name, (quantity, _) in recorded_quantities(observers).items()
         if quantity.storage_kind is StorageKind.FIELD
     }
