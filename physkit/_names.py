@@ -90,8 +90,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "components": (
         "What a state is made of, and what can be added to it.",
         {
-            "core": ("AbstractComponent", "Clock"),
-            "particles": (
+            "core": ("AbstractComponent", "Clock"), "particles": (
                 "ParticleIncrement", "Particles", "RigidBodies", "RigidBodyIncrement",
                 "random_orientations",
             ),
@@ -128,6 +127,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Partial differential equations: the rates of fields.",
         {
             "fields": ("AbstractConservationLaw", "AbstractEquation"),
+            "coupling": ("ImmersedBody", "ImmersedMotion"),
             "fields.equations": (
                 "AbstractBalancedFlow", "AbstractGradientFlow", "AbstractSecondOrder", "AbstractSolid",
                 "Advection", "AdvectionByField", "AllenCahn", "Ball", "BarotropicVorticity", "BodyForce",

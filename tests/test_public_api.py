@@ -72,7 +72,8 @@ PLUMBING = {
         "reconstruct_faces", "require_one_grid", "require_same_location", "square_wavenumber",
     },
     "fields.equations": {
-        "AcousticPlan", "ElasticPlan", "MaxwellPlan",
+        "AbstractGrip", "AcousticPlan", "ElasticPlan", "MaxwellPlan", "SolidHold", "as_solids",
+        "ghosted_coordinates",
         "per_component", "require_complex", "require_inside", "symbol_of_laplacian",
     },
     "fields.finite_volume": {

@@ -4,6 +4,10 @@ from physkit.fields import (
     AbstractConservationLaw as AbstractConservationLaw,
     AbstractEquation as AbstractEquation,
 )
+from physkit.coupling import (
+    ImmersedBody as ImmersedBody,
+    ImmersedMotion as ImmersedMotion,
+)
 from physkit.fields.equations import (
     AbstractBalancedFlow as AbstractBalancedFlow,
     AbstractGradientFlow as AbstractGradientFlow,

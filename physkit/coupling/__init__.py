@@ -26,5 +26,7 @@ if TYPE_CHECKING:
     from ._particle_mesh_ewald import ParticleMeshEwald as ParticleMeshEwald
     from ._passive_tracers import PassiveTracers as PassiveTracers
     from ._transfer import deposit as deposit, interpolate as interpolate
+    from .immersed._immersed_body import ImmersedBody as ImmersedBody
+    from .immersed._immersed_motion import ImmersedMotion as ImmersedMotion
 else:
     __getattr__, __dir__, __all__ = _import_on_use(__name__)

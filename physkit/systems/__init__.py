@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         probe_flow as probe_flow,
         probed_flow as probed_flow,
     )
+    from .flow._settling_disk import settling_disk as settling_disk
     from .flow._shallow_water_basins import (
         stommel_gyre as stommel_gyre,
         stommel_streamfunction as stommel_streamfunction,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         mountain_flow as mountain_flow,
         rossby_haurwitz_wave as rossby_haurwitz_wave,
     )
+    from .flow._surface_turbulence import surface_quasi_geostrophic as surface_quasi_geostrophic
     from .flow._taylor_green import (
         TAYLOR_GREEN_PEAK as TAYLOR_GREEN_PEAK,
         taylor_green_2d as taylor_green_2d,
@@ -185,6 +187,18 @@ if TYPE_CHECKING:
         melt_water as melt_water,
         water_box as water_box,
     )
+    from .pattern._complex_ginzburg_landau import (
+        complex_ginzburg_landau as complex_ginzburg_landau,
+    )
+    from .pattern._phase_fields import (
+        allen_cahn as allen_cahn,
+        phase_field_crystal as phase_field_crystal,
+        swift_hohenberg as swift_hohenberg,
+    )
+    from .pattern._porous_medium import (
+        barenblatt_spot as barenblatt_spot,
+        porous_medium as porous_medium,
+    )
     from .pattern._spinodal_decomposition import spinodal_decomposition as spinodal_decomposition
     from .plasma._plasma_waves import (
         LANDAU_DAMPING as LANDAU_DAMPING,
@@ -212,7 +226,9 @@ if TYPE_CHECKING:
     from .quantum._transmon_gate import TransmonGate as TransmonGate, transmon_gate as transmon_gate
     from .reaction._brusselator import brusselator as brusselator
     from .reaction._fisher_front import fisher_front as fisher_front
+    from .reaction._fitzhugh_nagumo import fitzhugh_nagumo as fitzhugh_nagumo
     from .reaction._gray_scott import gray_scott as gray_scott
+    from .reaction._keller_segel import keller_segel as keller_segel
     from .reaction._oregonator import oregonator as oregonator
     from .reaction._schloegl import schloegl as schloegl
     from .spin._spin_lattices import (

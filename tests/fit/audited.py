@@ -60,6 +60,12 @@ def below_ground(made: tuple[Any, Any]) -> tuple[Any, Any]:
     return with_noise((eqx.tree_at(place, sim, place(sim) - np.array([0.01, 0.07])), state))
 
 
+def on_wet_ground(made: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Where nothing is, the coefficient of diffusion has a kink."""
+    sim, state = made
+    return sim, state.replace(data=state.data + 0.1)
+
+
 SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(4),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
@@ -89,6 +95,17 @@ SYSTEMS = {
     "baroclinic_channel": lambda: systems.baroclinic_channel((6, 6, 4), every=2),
     "baroclinic_turbulence": lambda: systems.baroclinic_turbulence(cells=12, every=2),
     "spinodal_decomposition": lambda: systems.spinodal_decomposition(cells=(12, 12)),
+    "allen_cahn": lambda: systems.allen_cahn(cells=(12, 12), every=2),
+    "swift_hohenberg": lambda: systems.swift_hohenberg(asymmetry=0.5, cells=(12, 12), every=2),
+    "phase_field_crystal": lambda: systems.phase_field_crystal(cells=(12, 12), every=2),
+    "complex_ginzburg_landau": lambda: systems.complex_ginzburg_landau(cells=(12, 12), every=2),
+    "fitzhugh_nagumo": lambda: systems.fitzhugh_nagumo(cells=(12, 12), every=2),
+    "keller_segel": lambda: systems.keller_segel(cells=(12, 12), every=2),
+    "porous_medium": lambda: on_wet_ground(systems.porous_medium(cells=12, every=2)),
+    "surface_quasi_geostrophic": lambda: systems.surface_quasi_geostrophic(
+        resolution=12, peak=2.0, every=2
+    ),
+    "settling_disk": lambda: systems.settling_disk(24, record=2),
     "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=32),
     "kdv_solitons": lambda: systems.kdv_solitons(cells=64),
     "electromagnetic_cavity": lambda: systems.electromagnetic_cavity(cells=(6, 5, 4)),

@@ -21,7 +21,7 @@ from physkit.fields.equations import (
     ScalarTransport,
     Smagorinsky,
 )
-from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin
 from physkit.integrators import ARS222, Euler, Strang
 
 Case = Callable[[], tuple[Any, Any, int]]  # → simulation, state, steps
@@ -142,6 +142,16 @@ def phases_between_walls() -> tuple[Any, Any, int]:
     return sim, start, 8
 
 
+def diffusion_between_walls() -> tuple[Any, Any, int]:
+    """A coefficient that varies, solved for by conjugate gradients, with exchange at walls."""
+    grid = Grid(Box([1.0, 0.5], periodic=False), (16, 8))
+    x, y = grid.coordinates()
+    sides = {"x": (Dirichlet(lambda t, x, y: jnp.cos(t) + 0 * y), Robin(2.0, 0.6)), "y": Robin(1.0)}
+    law = pk.equations.VariableDiffusion(1 + 0.5 * jnp.sin(3 * x + y))
+    start = pk.Field.from_function(grid, lambda x, y: jnp.cos(3 * x) * y, boundary=sides)
+    return pk.Simulation(ARS222(law), dt=0.02), start, 3
+
+
 def learned_flow() -> tuple[Any, Any, int]:
     """Vorticity with a Fourier neural operator: modes that are sharded along one axis or the other."""
     sim, state, steps = _short(systems.kolmogorov_flow(resolution=16, every=2), 4)
@@ -172,6 +182,20 @@ PLANE: dict[str, Case] = {
     "spinodal_decomposition": lambda: _short(
         systems.spinodal_decomposition(cells=(16, 8), every=4), 8
     ),
+    "allen_cahn": lambda: _short(systems.allen_cahn(cells=(16, 8), every=2), 4),
+    "swift_hohenberg": lambda: _short(systems.swift_hohenberg(cells=(16, 8), every=2), 4),
+    "phase_field_crystal": lambda: _short(systems.phase_field_crystal(cells=(16, 8), every=2), 4),
+    "complex_ginzburg_landau": lambda: _short(
+        systems.complex_ginzburg_landau(cells=(16, 8), every=2), 4
+    ),
+    "fitzhugh_nagumo": lambda: _short(systems.fitzhugh_nagumo(cells=(16, 8), every=2), 4),
+    "keller_segel": lambda: _short(systems.keller_segel(cells=(16, 8), every=2), 4),
+    "porous_medium": lambda: _break_symmetry(_short(systems.porous_medium(cells=16, every=2), 4)),
+    "surface_quasi_geostrophic": lambda: _short(
+        systems.surface_quasi_geostrophic(resolution=16, peak=3.0, every=2), 4
+    ),
+    "lattice_convection": lambda: _short(systems.lattice_convection(16, record=2), 4),
+    "diffusion between walls": diffusion_between_walls,
     "baroclinic_turbulence": lambda: _short(systems.baroclinic_turbulence(cells=16, every=4), 8),
     "phases between walls": phases_between_walls,
     "sedov in the plane": lambda: _break_symmetry(

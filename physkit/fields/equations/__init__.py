@@ -82,7 +82,14 @@ if TYPE_CHECKING:
     from .fluid._shallow_water import ShallowWater as ShallowWater
     from .fluid._shallow_water_fv import ShallowWaterFV as ShallowWaterFV
     from .fluid._smagorinsky import Smagorinsky as Smagorinsky
-    from .fluid._solids import AbstractSolid as AbstractSolid, Ball as Ball
+    from .fluid._solids import (
+        AbstractGrip as AbstractGrip,
+        AbstractSolid as AbstractSolid,
+        Ball as Ball,
+        SolidHold as SolidHold,
+        as_solids as as_solids,
+        ghosted_coordinates as ghosted_coordinates,
+    )
     from .fluid._vorticity_transport import (
         VorticityTransport as VorticityTransport,
         velocity_from_vorticity as velocity_from_vorticity,

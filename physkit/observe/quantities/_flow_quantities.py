@@ -185,8 +185,7 @@ class SolidForce(AbstractQuantity):
         (equation, *_) = found
         if isinstance(equation, LatticeBoltzmann):
             return equation.force_on_solid(snapshot.clock, snapshot.state, self.solid)
-        flow = get_component(snapshot.state, self.component).at_time(snapshot.clock.t)
-        return equation.force_on_solid(snapshot.clock, flow, self.solid)
+        return equation.force_on_solid(snapshot.clock, snapshot.state, self.solid)
 
 
 class FluidVelocity(AbstractQuantity):

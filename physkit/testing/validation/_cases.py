@@ -2,6 +2,7 @@
 
 from ._case import Case
 from .fields import (
+    _bodies_in_flows,
     _gas,
     _lattice_fluids,
     _light,
@@ -69,6 +70,7 @@ _GROUPS = (
     _cosmology,
     _taylor_green,
     _walls,
+    _bodies_in_flows,
     _lattice_fluids,
     _gas,
     _smooth_gas,

@@ -7,7 +7,9 @@ import numpy as np
 from jaxtyping import Array
 
 from physkit.core import (
+    AbstractTerm,
     ComponentError,
+    DeclarationError,
     Module,
     ParameterError,
     State,
@@ -20,6 +22,7 @@ from physkit.geometry import Dirichlet, Outflow
 
 from ..._field import Field
 from ...states._flow_state import FlowState
+from ._solids import AbstractSolid
 
 
 def require_flow(state: State, component: str | None, what: str) -> FlowState:
@@ -73,6 +76,19 @@ def require_short_step(flow: FlowState, viscosity: Array, dt: Array, implicit: b
             f"dt = {step:.3g} is beyond the limit of explicit viscosity: take dt ≤ "
             f"{0.5 * step / diffused:.3g}, or implicit=True"
         )
+
+
+def require_motion(solids: Sequence[AbstractSolid], others: Sequence[AbstractTerm]) -> None:
+    """**Errors:** `DeclarationError` for bodies that a flow moves where no term knows it."""
+    for name in dict.fromkeys(solid.moved_component for solid in solids):
+        if name is None:
+            continue
+        movers = [kind for term in others for kind, part in term.drifts if part == name]
+        if movers != ["ImmersedMotion"]:
+            raise DeclarationError(
+                f"{name!r} are bodies in a flow, which ImmersedMotion(bodies, …) moves beside it, and nothing "
+                f"else; here {' and '.join(movers) or 'nothing'} moves them"
+            )
 
 
 def poison_unbalanced(flow: FlowState, velocity: Sequence[Field]) -> list[Field]:

@@ -3,22 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
     AbstractTendency,
+    AbstractTerm,
     Cache,
     Clock,
     Module,
     ParameterError,
     Rate,
     State,
+    combine_rates,
     get_component,
     param,
     put_component,
     require_nonnegative,
+    shift,
     static,
 )
 from physkit.geometry import AXES, Dirichlet
@@ -35,9 +39,10 @@ from ._flow_checks import (
     poison_unbalanced,
     require_balanced_sides,
     require_flow,
+    require_motion,
     require_short_step,
 )
-from ._solids import AbstractSolid, forced_share, impose_solids
+from ._solids import AbstractSolid, as_solids, forced_share
 
 
 class IncompressibleFlow(AbstractTendency):
@@ -58,7 +63,8 @@ class IncompressibleFlow(AbstractTendency):
       `PiecewiseConstant()` (upwind), `MUSCL()` or `WENO5()` where cells are too few for the viscosity,
       |u|h > 2ν.
     - `implicit`: whether viscosity is solved for: then it does not limit dt.
-    - `solids`: bodies in the flow, `Ball(…)` or an `AbstractSolid` of yours, at rest or moving: the flow takes
+    - `solids`: bodies in the flow, `Ball(…)` or an `AbstractSolid` of yours, at rest or moving, or an
+      `ImmersedBody`, which the flow moves: the flow takes
       their velocity where they are, by direct forcing, and less than a cell off that of a straight line from
       the surface to the next point. Ten cells across give the drag (`SolidForce`) to 2 %, twenty to 0.1 %; a
       lift of two thousandths of it to 0.03 to 0.3 % of the drag. Pressure is that of the flow from a cell and
@@ -84,7 +90,7 @@ class IncompressibleFlow(AbstractTendency):
     _: KW_ONLY
     reconstruction: AbstractReconstruction | None = None
     implicit: bool = static(default=True)
-    solids: tuple[AbstractSolid, ...] = ()
+    solids: tuple[AbstractSolid, ...] = eqx.field(default=(), converter=as_solids)
 
     def __check_init__(self):
         require_nonnegative(self, "viscosity")
@@ -95,7 +101,13 @@ class IncompressibleFlow(AbstractTendency):
             )
 
     def check_state(self, state: State) -> None:
-        require_balanced_sides(require_flow(state, self.component, "IncompressibleFlow"))
+        flow = require_flow(state, self.component, "IncompressibleFlow")
+        require_balanced_sides(flow)
+        for solid in self.solids:
+            solid.check_start(state, flow)
+
+    def check_beside(self, others: Sequence[AbstractTerm], state: State) -> None:
+        require_motion(self.solids, others)
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         flow = require_flow(state, self.component, "IncompressibleFlow")
@@ -128,10 +140,19 @@ class IncompressibleFlow(AbstractTendency):
         ]
         if self.implicit:
             predicted = [solve_diffusion(u, self.viscosity * interval) for u in predicted]
-        if self.solids:
-            predicted = impose_solids(self.solids, clock.t, predicted)
-        predicted = poison_unbalanced(flow, predicted)
-        free, potential = project(predicted)
+        grips = [solid.grip(clock.t, state, predicted) for solid in self.solids]
+        changes, potential = [], None
+        free = poison_unbalanced(flow, predicted)
+        # A body that the flow moves gets the pressure that it makes itself by a second round: lighter ones than
+        # the fluid would be thrown about by one that comes a stage late.
+        moves = any(solid.moved_component for solid in self.solids)
+        for _ in range(2 if moves else 1):
+            for k, grip in enumerate(grips):
+                grips[k], change = grip.moved_by(free)
+                free, changes = grips[k].hold(free), [*changes, change]
+            predicted = free
+            free, part = project(predicted)
+            free, potential = list(free), part if potential is None else potential + part
         projected = [u.data for u in free]
         pressure = now.pressure.data + potential.data / interval
         if self.implicit:
@@ -139,7 +160,11 @@ class IncompressibleFlow(AbstractTendency):
             pressure = pressure - self.viscosity * staggered_divergence(predicted).data
         rates = [(new - u.data) / interval for new, u in zip(projected, now.velocity, strict=True)]
         after = put_component(state, self.component, flow.with_velocity(projected, pressure))
-        return after, self._as_rate(flow, rates)
+        rate, moved = self._as_rate(flow, rates), combine_rates([1] * len(changes), changes)
+        if moved:
+            after = shift(after, moved)
+            rate = {**rate, **combine_rates([1 / interval], [moved])}
+        return after, rate
 
     # --- for explicit methods -----------------------------------------------------------------------
 
@@ -191,9 +216,10 @@ class IncompressibleFlow(AbstractTendency):
             rates += [2 * self.viscosity / grid.spacing[k] ** 2 for k in range(grid.dimension)]
         return sum(rates[1:], rates[0])
 
-    def force_on_solid(self, clock: Clock, flow: FlowState, index: int) -> Float[Array, " d"]:
+    def force_on_solid(self, clock: Clock, state: State, index: int) -> Float[Array, " d"]:
         """Momentum, pressure and friction that flow into the cells which a solid covers; see `SolidForce`."""
-        solid, grid, total = self.solids[index], flow.grid, []
+        flow = require_flow(state, self.component, "IncompressibleFlow").at_time(clock.t)
+        solid, grid, total = self.solids[index].place(state, flow.grid), flow.grid, []
         rates = self._momentum_rates(flow, with_viscosity=True)
         for k, (u, rate) in enumerate(zip(flow.velocity, rates, strict=True)):
             held = forced_share(solid.distance(clock.t, tuple(u.coordinates)), grid) > 0

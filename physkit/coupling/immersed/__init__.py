@@ -1,0 +1,1 @@
+"""Rigid bodies in an incompressible flow, each moving the other."""

@@ -1,0 +1,145 @@
+"""How a body that a flow moves holds the flow: momentum that one gains, the other loses."""
+
+import copy
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import Rate, einsum, matmul
+from physkit.fields import Field
+from physkit.fields.equations import AbstractGrip, SolidHold, ghosted_coordinates
+from physkit.particles import RigidBodies, RigidBodyIncrement
+
+from ._placed_body import PlacedBody
+
+
+class FreeGrip(AbstractGrip):
+    """Of a body that takes the velocity at which the momentum it loses is what the fluid gains.
+
+        (M − ρV) ΔV = −ρ G(V + ΔV),   G(V) = ∫ modes · (held velocity − velocity) dV
+
+    V are the velocities along the axes and about them; M the inertia of the body, ρV that of the fluid in its
+    place, which moves with it. G is linear, so that one small matrix is solved for.
+
+    - `volume`: of its place, by the share of every cell that it covers, averaged over components.
+    - `virtual`, `held`: inertia of the fluid in its place, and of all that it holds, a part of a cell more;
+      over the density, `[p p]`.
+    """
+
+    def __init__(
+        self,
+        placed: PlacedBody,
+        t: Float[Array, ""],
+        velocity: Sequence[Field],
+        bodies: RigidBodies,
+        name: str,
+        index: int,
+        density: Float[Array, ""],
+    ):
+        self.placed, self.bodies, self.name, self.index = placed, bodies, name, index
+        self.density = density
+        grid, d = velocity[0].grid, len(velocity)
+        self.grid = grid
+        size = grid.cell_volume ** (1 / d)
+        dtype = velocity[0].data.dtype
+        self.holds, self.units, self.places, self.weights, self.inside = [], [], [], [], []
+        volume, virtual, held = [], [], []
+        for k, u in enumerate(velocity):
+            hold = SolidHold(placed, t, u)
+            weights = grid.cell_volume
+            for along in grid.quadrature_weights(u.location):
+                weights = weights * jnp.asarray(along, dtype)
+            weights = jnp.broadcast_to(weights, u.data.shape)
+            inside = weights * covered_share(hold.distance[hold.middle], size)
+            which, units = modes(placed, k, ghosted_coordinates(u.coordinates, grid.spacing))
+            here = units[(slice(None), *hold.middle)]
+            # Where the entries of this component's motions go among those of all.
+            place = jnp.asarray(np.eye(3 if d == 2 else 6)[list(which)], dtype)
+            moved = weights[None] * jax.vmap(hold.of)(units)
+            for entries, other in ((virtual, inside[None] * here), (held, moved)):
+                products = grid.sum(here[:, None] * other[None])
+                entries.append(einsum("qi,qr,rj->ij", place, products, place))
+            volume.append(grid.sum(inside) / d)
+            self.holds.append(hold)
+            self.units.append(units)
+            self.places.append(place)
+            self.weights.append(weights)
+            self.inside.append(inside)
+        self.volume, self.virtual, self.held = (sum(x[1:], x[0]) for x in (volume, virtual, held))
+
+    def own(self, component: int) -> Array:
+        of_mine = matmul(self.places[component], self._motion())
+        return jnp.sum(self.units[component] * of_mine.reshape(-1, *[1] * len(self.holds)), axis=0)
+
+    def moved_by(self, velocity: Sequence[Field]) -> tuple["FreeGrip", dict[str, Rate]]:
+        d = len(velocity)
+        gain = []
+        for k, (u, hold) in enumerate(zip(velocity, self.holds, strict=True)):
+            here = self.units[k][(slice(None), *hold.middle)]
+            change = self.weights[k] * (hold.of(self.own(k), u) - u.data)
+            gain.append(matmul(self.grid.sum(here * change[None]), self.places[k]))
+        # Principal moments, turned into space.
+        turned, mass = self.placed.turned, self.bodies.mass[self.index]
+        inertia = einsum("ka,k,kb->ab", turned, self.bodies.inertia[self.index], turned)
+        about = inertia if d == 3 else inertia[2:, 2:]
+        body = jax.scipy.linalg.block_diag(mass * jnp.eye(d, dtype=inertia.dtype), about)
+        matrix = body + self.density * (self.held - self.virtual)
+        found = jnp.linalg.solve(matrix, -self.density * sum(gain[1:], gain[0]))
+        zero = jnp.zeros((), found.dtype)
+        if d == 3:
+            change, turn = found[:3], found[3:]
+        else:
+            change, turn = jnp.stack([*found[:2], zero]), jnp.stack([zero, zero, found[2]])
+        mine = (jnp.arange(self.bodies.num_particles) == self.index)[:, None]
+        spin = matmul(turned, matmul(inertia, turn))
+        delta = RigidBodyIncrement(
+            velocity=jnp.where(mine, change[None], 0),
+            angular_momentum=jnp.where(mine, spin[None], 0),
+        )
+        after = copy.copy(self)
+        # Frozen bodies stay as they are.
+        after.bodies = self.bodies.shift(delta)
+        return after, {self.name: delta}
+
+    def mean_slip(self, velocity: Sequence[Field]) -> Float[Array, " d"]:
+        """The mean velocity of the fluid in its place, relative to it."""
+        total = [
+            self.grid.sum(self.inside[k] * (u.data - self.own(k)[self.holds[k].middle]))
+            for k, u in enumerate(velocity)
+        ]
+        return jnp.stack(total) / jnp.where(self.volume > 0, self.volume, 1)
+
+    def _motion(self) -> Array:
+        """Velocities along the axes, then about them; in the plane three."""
+        speed = self.bodies.velocity[self.index]
+        turning = self.bodies.angular_velocity[self.index]
+        if len(self.holds) == 3:
+            return jnp.concatenate([speed, turning])
+        return jnp.concatenate([speed[:2], turning[2:]])
+
+
+def modes(
+    placed: PlacedBody, component: int, x: Sequence[Array]
+) -> tuple[tuple[int, ...], Float[Array, "q ..."]]:
+    """One component of the velocities of a unit of each motion that has it: which motions, and `[q, *points]`.
+
+    Motions are those along the axes, then those about them; in the plane along x, along y, about z.
+    """
+    d, r = len(x), placed.from_center(x)
+    shape = jnp.broadcast_shapes(*(part.shape for part in r))
+    if d == 2:
+        which, turns = (component, 2), [-r[1] if component == 0 else r[0]]
+    else:
+        # (ω × r)_k = ω_i r_j − ω_j r_i for (k, i, j) in cyclic order.
+        i, j = (component + 1) % 3, (component + 2) % 3
+        which, turns = (component, 3 + i, 3 + j), [r[j], -r[i]]
+    parts = [jnp.ones(shape, r[0].dtype), *(jnp.broadcast_to(turn, shape) for turn in turns)]
+    return which, jnp.stack(parts)
+
+
+def covered_share(distance: Array, size: Array) -> Array:
+    """How much of a cell around a point lies inside of a surface."""
+    return jnp.clip(0.5 - distance / size, 0.0, 1.0)

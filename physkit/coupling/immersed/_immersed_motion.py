@@ -1,0 +1,105 @@
+"""The motion of rigid bodies in an incompressible flow under forces of other kinds."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import (
+    AbstractTerm,
+    Cache,
+    Clock,
+    DeclarationError,
+    Rate,
+    State,
+    combine_rates,
+    describe,
+    get_component,
+    matmul,
+    safe_divide,
+    static,
+)
+from physkit.fields import FieldIncrement, FlowState
+from physkit.fields.equations import as_solids
+from physkit.geometry import AXES
+from physkit.particles.forces import Forces
+
+from ._free_grip import covered_share
+from ._immersed_body import ImmersedBody
+from ._placed_body import PlacedBody
+
+
+class ImmersedMotion(AbstractTerm):
+    """How bodies in a flow move and turn, and what forces beside the flow do to them.
+
+        dx/dt = v,   dv/dt = F/m,   dq/dt = ½ q ⊗ ω,   dL/dt = τ
+
+    Goes beside `IncompressibleFlow(…, solids=bodies)`, which adds what the flow does. The fluid that stands in
+    the place of a body is accelerated with it.
+
+    **Arguments:**
+
+    - `bodies`: the `ImmersedBody` that move, all of those of the flow.
+    - `flow`: the name of the `FlowState`.
+    - `force`: on the rigid bodies: `ExternalWrench`, `SiteForce`, or a sum; none if left out. Weight is
+      that which buoyancy leaves, (m − ρV)g.
+
+    **Errors:** `DeclarationError` for bodies of the flow that nothing moves, or that `EquationsOfMotion` moves,
+    too: there the fluid in their place would hold them back.
+    """
+
+    bodies: tuple[ImmersedBody, ...] = eqx.field(converter=as_solids)
+    flow: str = static(default="flow")
+    force: Forces = eqx.field(default=(), converter=lambda f: Forces.of(*([f] if f != () else [])))
+
+    def __check_init__(self):
+        for body in self.bodies:
+            if not isinstance(body, ImmersedBody):
+                raise DeclarationError(
+                    f"ImmersedMotion moves ImmersedBody(…); got {describe(body)}"
+                )
+
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        names = dict.fromkeys(body.bodies for body in self.bodies)
+        return tuple((type(self).__name__, name) for name in names)
+
+    def init(self, state: State) -> Cache:
+        return self.force.init(state)
+
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
+        forces, cache = self.force(clock, state, cache)
+        for body in self.bodies:
+            still = jnp.zeros_like(body.body(state).generalized_velocity)
+            forces = {body.bodies: still, **forces}
+        rates: dict[str, Any] = {
+            name: get_component(state, name).rate(force) for name, force in forces.items()
+        }
+        flow = get_component(state, self.flow).at_time(clock.t)
+        parts = [
+            self._of_fluid(body, clock, state, flow, forces[body.bodies]) for body in self.bodies
+        ]
+        rates[self.flow] = combine_rates([1] * len(parts), parts)
+        return rates, cache
+
+    def _of_fluid(
+        self, body: ImmersedBody, clock: Clock, state: State, flow: FlowState, force: Array
+    ) -> dict[str, FieldIncrement]:
+        """The acceleration by the force, of the fluid in the place of a body."""
+        grid, bodies, placed = flow.grid, body.body(state), body.place(state, flow.grid)
+        turned, moments = placed.turned, bodies.inertia[body.index]
+        torque = matmul(turned, force[body.index, 3:])
+        turning = matmul(turned.T, safe_divide(torque, moments))
+        pushed = PlacedBody(
+            placed.shape, placed.position, placed.orientation,
+            force[body.index, :3] / bodies.mass[body.index], turning, grid,
+        )  # fmt: skip
+        size = grid.cell_volume ** (1 / grid.dimension)
+        out = {}
+        for k, u in enumerate(flow.velocity):
+            x = tuple(u.coordinates)
+            share = covered_share(jnp.broadcast_to(placed.distance(clock.t, x), u.data.shape), size)
+            values = (share * pushed.velocity(clock.t, x)[k]).astype(u.data.dtype)
+            out[f"velocity_{AXES[k]}"] = FieldIncrement(values, u.location)
+        return out
