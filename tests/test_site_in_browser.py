@@ -37,6 +37,8 @@ PAGES = {
     "api/index.html": "pk.limiters",
     "trust.html": "published",
     "lattice-boltzmann.html": "D2Q9",
+    "searches.html": "CMAES",
+    "generated/published-numbers.html": "computed",
 }
 # What is searched for, and pages of which one must be among the first three found.
 SEARCHES = {
@@ -45,6 +47,14 @@ SEARCHES = {
     "Langevin": ("recipes/constant-pressure", "baths"),
     "restart": ("recipes/restart",),
     "GPU": ("recipes/gpu", "gpus"),
+    "barostat": ("recipes/constant-pressure",),
+    "error bars": ("recipes/error-bars",),
+    "own force": ("recipes/own-force",),
+    "Slurm": ("recipes/slurm",),
+    "notebook": ("notebooks",),
+    "Chebyshev": ("coming-from/dedalus",),
+    "film": ("recipes/pictures",),
+    "search without gradients": ("searches",),
 }
 # What must be at most three clicks from the front page.
 ANSWERS = {
@@ -53,6 +63,10 @@ ANSWERS = {
     "error bars": "recipes/error-bars.html",
     "an own force": "recipes/own-force.html",
     "what is not there": "coming-from/index.html#what-is-not-here",
+    "a notebook": "notebooks.html",
+    "a job on a cluster": "recipes/slurm.html",
+    "what is called how in Dedalus": "coming-from/dedalus.html",
+    "searches without gradients": "searches.html",
 }
 
 

@@ -9,7 +9,11 @@ from physkit.testing.validation import Case, Published, cases
 
 KEPT = Path(__file__).with_name("computed.json")
 DRAWN = Path(__file__).with_name("drawn.json")
-HEAD = """# Published numbers
+HEAD = """---
+html_theme.sidebar_secondary.remove: true
+---
+
+# Published numbers
 
 `physkit validate` computes each of these on your machine and prints how far off it is; `--quick` leaves out
 those that take longer than seconds. The table shows what came out here, and on which day. Where these columns

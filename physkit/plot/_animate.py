@@ -1,20 +1,23 @@
 """Films of moving particles."""
 
 import dataclasses
+import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from physkit.core import MissingExtraError, ParameterError, explain_call
+from physkit.fields import Field
 from physkit.html import data_uri
 
 from ._film_frames import draw_pictures
 from ._particles import particles
 from ._style import FigureSize
 from ._types import Picture
+from .fields._fields import field, limits_of_all
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -63,8 +66,9 @@ def animate(
         states = [state.replace(position=x) for x in result.frames["position"][::5]]
         animate(states, "melt.gif", draw=partial(particles, color="speed", limits=(0, 4)))
 
-    Without a path a notebook shows the film. Axes, labels and color bars are drawn once where they stay the
-    same: give `limits` of colors.
+    Without a path a notebook shows the film. A list of fields that `field` draws has the colors of all of them,
+    so that a color means the same in every frame. Axes, labels and color bars are drawn once where they stay
+    the same: of other frames give `limits` of colors.
 
     **Arguments:**
 
@@ -81,6 +85,7 @@ def animate(
     **Errors:** `MissingExtraError` for MP4 without ffmpeg; `ParameterError` for another ending, no
     frames, or fps below 1.
     """
+    draw = _with_colors_of_all(draw, frames)
     if path is None:
         return _film_in_memory(frames, draw, fps, size, dpi, hold)
     path = Path(path)
@@ -104,6 +109,18 @@ def animate(
         # Renamed, or left behind by an error.
         part.unlink(missing_ok=True)
     return path
+
+
+def _with_colors_of_all(draw: Callable[..., Any], frames: Iterable[Any]) -> Callable[..., Any]:
+    """`draw` with limits of its colors that suit all frames, where these can be looked at beforehand."""
+    chosen: dict[str, Any] = {}
+    if isinstance(draw, functools.partial) and not draw.args:
+        draw, chosen = draw.func, draw.keywords
+    is_list = isinstance(frames, Sequence) and all(isinstance(frame, Field) for frame in frames)
+    if draw is field and is_list and frames and "limits" not in chosen:
+        looked_at = {key: chosen[key] for key in ("component", "cut") if key in chosen}
+        chosen = {**chosen, "limits": limits_of_all(frames, **looked_at)}
+    return functools.partial(draw, **chosen) if chosen else draw
 
 
 def _film_in_memory(

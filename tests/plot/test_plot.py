@@ -346,6 +346,7 @@ def test_a_film_draws_only_what_changes(tmp_path):
     """Frames drawn over the scenery of the first are those that a new figure would show, pixel by pixel."""
     from PIL import Image
 
+    from physkit.plot._animate import _with_colors_of_all
     from physkit.plot._film_frames import _Stage
 
     grid = Grid(Box([1.0, 1.0]), (8, 8))
@@ -369,6 +370,15 @@ def test_a_film_draws_only_what_changes(tmp_path):
     stage = _Stage(plot.field, *size.values(), True)
     assert not np.array_equal(stage.draw(fields[0]), stage.draw(fields[1] * 3.0))
     assert stage._ax is None
+    # A list of fields has the colors of all of them: what stays is drawn once. An iterator is not looked at.
+    together = _with_colors_of_all(partial(plot.field, label="u"), fields)
+    values = np.stack([np.asarray(u.data) for u in fields])
+    assert together.keywords["limits"] == (values.min(), values.max())
+    stage = _Stage(together, *size.values(), True)
+    for u in fields:
+        stage.draw(u)
+    assert stage._ax is not None
+    assert _with_colors_of_all(plot.field, iter(fields)) is plot.field
     film = plot.animate(fields, draw=titled, **size)
     assert film._repr_html_().startswith(("<img src=", "<video src="))
     path = film.save(tmp_path / f"film{film.ending}")

@@ -1,5 +1,7 @@
 """Fields: curves, maps, arrows, power spectra."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from physkit.core import ParameterError, explain_call
@@ -83,6 +85,26 @@ def field(
             ax, image, axis_label(quantity_name(u, component, "") if label is None else label, unit)
         )
     return ax
+
+
+def limits_of_all(
+    frames: Sequence[Field], component: int | None = None, cut: int | None = None
+) -> tuple[float, float]:
+    """The `limits` with which `field` shows every frame by the same colors, or on the same axis."""
+    ends = []
+    for u in frames:
+        values = scalar_values(u, component)
+        if u.grid.dimension == 3:
+            values = values[:, :, values.shape[2] // 2 if cut is None else cut]
+        shown = values[np.isfinite(values)]
+        ends += [shown.min(), shown.max()] if shown.size else []
+    if not ends:
+        return 0.0, 1.0
+    low, high = float(min(ends)), float(max(ends))
+    if frames[0].grid.dimension == 1:
+        margin = 0.05 * (high - low) or 1.0
+        return low - margin, high + margin
+    return color_scale(np.array([low, high]))[:2]
 
 
 @explain_call
