@@ -44,9 +44,9 @@ OBSERVED = {
 }
 
 
-def repeated():
-    observers = pk.Every(1, **OBSERVED)
-    return pk.Simulation(pk.integrators.RepeatedCircuit(circuit()), dt=1.0, observers=observers)
+def repeated(gates=None):
+    integrator = pk.integrators.RepeatedCircuit(gates or circuit())
+    return pk.Simulation(integrator, dt=1.0, observers=pk.Every(1, **OBSERVED))
 
 
 def evolving():
@@ -71,7 +71,10 @@ def test_devices_change_nothing(build, steps):
 @pytest.mark.slow
 def test_three_cuts_and_derivatives_of_an_equation():
     state = start()
-    pk.testing.check_devices(repeated(), state, 2, devices=[(2, 2, 2)], gradient=False)
+    with pytest.raises(pk.errors.DeviceError, match="2 subsystems whole, too few for a gate on 3"):
+        pk.simulate(repeated(), state, 1, devices=(2, 2, 2))
+    on_two = q.Circuit([gate for gate in circuit().gates if len(gate.sites) <= 2])
+    pk.testing.check_devices(repeated(on_two), state, 2, devices=[(2, 2, 2)], gradient=False)
     pk.testing.check_devices(evolving(), state, 4, devices=[(2, 2)])
 
 

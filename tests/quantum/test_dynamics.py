@@ -247,6 +247,7 @@ def test_a_circuit_a_step():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Complex dtype support")  # diffrax says it of every such state
 def test_diffrax_takes_complex_states():
     end = advance(pk.Diffrax(diffrax.Tsit5(), driven(), rtol=1e-9), start(), 0.1, 10)
     exact = advance(pk.RK4(driven()), start(), 0.0025, 400)
