@@ -115,7 +115,7 @@ PLUMBING = {
         "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
         "ReversibilityReport", "StopRequest", "advance_member", "check_terms", "compiled_bytes",
         "count_blocks", "ending_at_once", "frame_bytes_per_block", "init_and_observe", "max_blocks_per_chunk",
-        "member_code_digest", "observe_initial", "probe", "read_crash_record", "summary",
+        "member_code_digest", "observe_initial", "plan_start", "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip
 PLACED: dict[str, set[str]] = {}

@@ -49,7 +49,11 @@ if TYPE_CHECKING:
         max_blocks_per_chunk as max_blocks_per_chunk,
     )
     from .loop._chunk_scheduler import ChunkScheduler as ChunkScheduler
-    from .loop._init import init as init, init_and_observe as init_and_observe
+    from .loop._init import (
+        init as init,
+        init_and_observe as init_and_observe,
+        plan_start as plan_start,
+    )
     from .loop._simulation import Simulation as Simulation
     from .reversible._reversibility_report import (
         ReversibilityReport as ReversibilityReport,

@@ -42,6 +42,12 @@ def with_noise(made: tuple[Any, Any], steps: int = 0) -> tuple[Any, Any]:
     return sim, jax.tree_util.tree_map_with_path(noisy, state)
 
 
+def with_noise_before(made: tuple[Any, Any], steps: int) -> tuple[Any, Any]:
+    """A system some steps after noise, which reaches a magnetic field through the flow, without divergence."""
+    sim, state = with_noise(made)
+    return sim, simulate(dataclasses.replace(sim, observers=(), guards=()), state, steps).state
+
+
 def water_on_a_sphere() -> tuple[Any, Any]:
     """Of unit size: in m and s vorticity is 10⁻⁹ of the depth, and noise on the one field drowns it."""
     grid = SphericalGrid(1.0, 5)
@@ -124,8 +130,8 @@ SYSTEMS = {
     "kelvin_helmholtz": lambda: with_noise(systems.kelvin_helmholtz(8)),
     "jeans_wave": lambda: with_noise(systems.jeans_wave(16)),
     "viscous_shear": lambda: with_noise(systems.viscous_shear(8)),
-    "brio_wu": lambda: with_noise(systems.brio_wu(16)),
-    "orszag_tang": lambda: with_noise(systems.orszag_tang(8)),
+    "brio_wu": lambda: with_noise_before(systems.brio_wu(16), 6),
+    "orszag_tang": lambda: with_noise_before(systems.orszag_tang(8), 6),
     "lid_driven_cavity": lambda: systems.lid_driven_cavity(8),
     "cylinder_in_channel": lambda: systems.cylinder_in_channel(16),
     "convection_cell": lambda: systems.convection_cell(8, record=2),
@@ -141,8 +147,11 @@ SYSTEMS = {
 
 
 # A Courant number decides on a number of sub-steps; ground that is level everywhere is not read, nor are walls
-# where there are none.
-IGNORED = ("integrator.cfl", "terms[0].bed", "interaction.wall_density")
+# where there are none, the grid of hills, which is that of the state, and the spin of a body in light, which
+# stands still.
+IGNORED = (
+    "integrator.cfl", "terms[0].bed", "interaction.wall_density", "topography.grid", "shape.spin",
+)  # fmt: skip
 
 
 def audit(name: str, **options: Any):

@@ -278,6 +278,24 @@ def test_a_smoothly_falling_change_is_stationary(power, start):
     assert row.order > 1.8
 
 
+class HeldAtOne(pk.AbstractOneStep):
+    """y' = y² within 10⁻⁷ of 1, NaN elsewhere, as rigid bonds hold positions; its derivative may be wrong."""
+
+    wrong_by: Float[Array, ""] = pk.data()
+
+    def step(self, plan, clock, state, aux):
+        is_held = jnp.abs(state - 1) <= 1e-7
+        error = self.wrong_by * (state - jax.lax.stop_gradient(state))
+        return jnp.where(is_held, state**2 + error, jnp.nan), aux
+
+
+@pytest.mark.parametrize(("wrong_by", "verdict"), [(0.0, "right"), (0.01, "WRONG")])
+def test_what_is_held_in_place_is_moved_a_tiny_bit(wrong_by, verdict):
+    sim = pk.Simulation(HeldAtOne(jnp.asarray(wrong_by)), dt=0.1, guards=())
+    found = pk.gradient_audit(sim, jnp.ones(3), where=lambda m: m[1])
+    assert found.rows[0].verdict == verdict
+
+
 def test_a_nan_is_traced_to_step_term_and_leaf():
     found = pk.gradient_audit(verlet(Spring(), NaNAtOneTime()), two_particles(), 5)
     assert found["state.position"].verdict == "NaN"

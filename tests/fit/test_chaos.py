@@ -63,7 +63,7 @@ def test_regular_systems_are_not_chaotic(name):
 def _fluid(dtype=float):
     """A crystal that melts within the part of the run that `gradient_growth` leaves out."""
     return pk.systems.lennard_jones_melt(
-        2, 0.6, 3.0, cutoff=1.55, truncation="shifted-force", dtype=dtype
+        2, density=0.6, temperature=3.0, cutoff=1.55, truncation="shifted-force", dtype=dtype
     )
 
 

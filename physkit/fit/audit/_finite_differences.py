@@ -14,7 +14,8 @@ Increments = list[tuple[float, float]]  # (h, what the projection gains with the
 class FiniteDifferences:
     """What a run does when one of its leaves, x, becomes x + h v.
 
-    - `steps`: the h of Taylor tests, ever smaller. `noise`: how far rounding moves the projection.
+    - `steps`: the h of Taylor tests, ever smaller. `tiny_steps`: smaller than all of them, for leaves that
+      others hold in place, as rigid bonds hold positions. `noise`: how far rounding moves the projection.
     - `mode_tolerance`: by how much forward and reverse mode may differ.
     """
 
@@ -27,6 +28,7 @@ class FiniteDifferences:
         # Down to h ≈ 10⁻⁶ in double precision and 10⁻³ in single: beyond, remainders drown in rounding.
         count, first = (14, 1e-2) if double else (7, 0.1)
         self.steps = [first * 2.0**-k for k in range(count)]
+        self.tiny_steps = [self.steps[-1] * 2.0**-k for k in range(1, 15)]
         self.mode_tolerance = 1e-11 if double else 2e-4
 
     def tangents(self) -> list[Array]:

@@ -16,7 +16,7 @@ from physkit.core import (
     explain_call,
     float_dtype,
 )
-from physkit.simulate import Result, Simulation
+from physkit.simulate import Result, Simulation, plan_start
 
 from .._select import Where
 from ._audit_table import GradientAudit
@@ -77,7 +77,8 @@ def gradient_audit(
     """
     # As `init` does it: parameters take the precision of the state.
     dtype = float_dtype(state)
-    sim = cast_floats(sim, dtype)
+    # Derivatives by the box hide its numbers, by which meshes are chosen.
+    sim = plan_start(cast_floats(sim, dtype), state)
     if steps is None:
         if objective is None:
             sim = dataclasses.replace(sim, observers=(), guards=())

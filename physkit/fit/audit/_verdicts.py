@@ -17,6 +17,7 @@ from ._finite_differences import (
 
 MIN_ORDER = 1.95  # of the Taylor remainder, which is 2 for a right derivative
 MAX_AMPLIFICATION = 1e3  # by how much the run may amplify what Taylor tests are to resolve
+_MIN_RESOLUTION = 1e3  # an increment over its rounding, where it alone is to show a slope
 
 NO_EFFECT = "read, without effect on the result here"
 ONLY_ROUNDING = "only rounding changes"
@@ -122,8 +123,14 @@ def _slope(
 def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
     """R(h) = |J(x + h v) − J(x) − h ⟨∇J, v⟩| falls as h² where the derivative is right."""
     noise = differences.noise
-    increments = [(h, differences.increment(h)) for h in differences.steps]
-    finite = [(h, d) for h, d in increments if np.isfinite(d)]
+    finite: Increments = []
+    for steps in (differences.steps, differences.tiny_steps):
+        increments = [(h, differences.increment(h)) for h in steps]
+        # Of tiny steps those that rounding leaves digits of.
+        least = 0.0 if steps is differences.steps else _MIN_RESOLUTION * noise
+        finite = [(h, d) for h, d in increments if np.isfinite(d) and abs(d) >= least]
+        if finite:
+            break
     if not finite:
         return _with(row, "WRONG", "no run nearby is finite")
     # The difference to print is that of the step least troubled by curvature and by rounding.

@@ -151,7 +151,7 @@ def _start_on_host(
     while True:
         try:
             check_terms(sim, state)
-            planned = _plan_start(sim, state, least)
+            planned = plan_start(sim, state, least)
             start = _start_compiled(planned, state, key, observes)
         except PhyskitError as error:
             # A state that is at fault by itself says more than what fails because of it.
@@ -169,8 +169,11 @@ def _start_on_host(
         least = required  # the estimates from mean densities were too low
 
 
-def _plan_start(sim: Simulation, state: State, least: int) -> Simulation:
-    """`sim` with what its terms choose from the numbers of `state`, which `_start` does not see."""
+def plan_start(sim: Simulation, state: State, least: int = 0) -> Simulation:
+    """`sim` with what its terms choose from the numbers of `state`, which a trace would hide.
+
+    - `least`: as of `AbstractTerm.for_start`.
+    """
 
     def plan(x: PyTree) -> PyTree:
         return x.for_start(state, least) if _plans(x) else x
