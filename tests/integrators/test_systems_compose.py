@@ -21,9 +21,12 @@ FAST_CASES = (
 
 def _builds_a_simulation(name):
     function = getattr(systems, name)
-    return inspect.isfunction(function) and "Simulation" in str(
-        inspect.signature(function).return_annotation
-    )
+    if not inspect.isfunction(function):
+        return False
+    signature = inspect.signature(function)
+    # A shock tube needs its two gases; the named ones are built from it.
+    needs_arguments = any(p.default is p.empty for p in signature.parameters.values())
+    return "Simulation" in str(signature.return_annotation) and not needs_arguments
 
 
 NAMES = [n for n in dir(systems) if not n.startswith("_") and _builds_a_simulation(n)]
