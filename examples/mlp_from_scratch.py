@@ -20,9 +20,10 @@ import physkit as pk
 
 pk.use_compilation_cache()
 quick = "PHYSKIT_QUICK" in os.environ
-rounds = 300 if quick else 6000
+rounds = 100 if quick else 6000
 
 
+@jax.jit
 def muller_brown(x):
     """The energy at a point of the plane, in hundreds of the units of the paper."""
     height = jnp.array([-2.0, -1.0, -1.7, 0.15])
@@ -67,9 +68,10 @@ def step(layers, speed, x, energy, rate=0.02, memory=0.95):
     return jax.tree.map(jnp.add, layers, speed), speed
 
 
-def batch(key, size=256):
-    """As many points, drawn anew from the data for each key."""
-    pick = jax.random.choice(key, 2000, (size,), replace=False)
+@jax.jit
+def batch(key):
+    """256 points, drawn anew from the data for each key."""
+    pick = jax.random.choice(key, 2000, (256,), replace=False)
     return points[pick], energies[pick]
 
 
@@ -143,13 +145,15 @@ positions = {}
 for name, force in {"true": true, "learned": learned}.items():
     bath = pk.BAOAB(force, temperature, friction=1.0)
     simulation = pk.Simulation(bath, dt=0.02, observers=pk.Every(50, x=pk.Positions()))
-    run = pk.run(simulation, walkers, 500 if quick else 10_000, key=3, progress=False)
+    run = pk.run(simulation, walkers, 200 if quick else 10_000, key=3, progress=False)
     positions[name] = run["x"][len(run["x"]) // 5 :]
 
 # Without friction its energy is conserved: the force is the exact slope of what it has learned.
 observers = pk.Every(10, energy=pk.TotalEnergy())
 free = pk.Simulation(pk.VelocityVerlet(learned), dt=0.01, observers=observers)
-energy = pk.run(free, pk.maxwell_boltzmann(4, walkers, temperature), 1000, progress=False)["energy"]
+energy = pk.run(
+    free, pk.maxwell_boltzmann(4, walkers, temperature), 100 if quick else 1000, progress=False
+)["energy"]
 print(f"energy of a particle stays to {np.std(energy) / 1000:.1e}")
 
 
