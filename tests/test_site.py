@@ -28,6 +28,7 @@ from _site import (
     published,
     reference,
     repository,
+    used,
 )
 
 from physkit.testing.validation import cases
@@ -61,6 +62,33 @@ def test_every_folder_is_in_the_reference():
 )
 def test_code_in_texts_links_to_what_it_names(code, target):
     assert links.target_of(code) == target
+
+
+def test_large_pages_of_the_reference_are_tables_by_meaning():
+    page = reference.pages()["api/integrators.rst"]
+    baths = page.split("Thermostats and barostats around them\n---")[1].split(
+        "Runge–Kutta methods\n---"
+    )[0]
+    assert "`pk.StochasticCellRescaling <" in baths
+    assert "`pk.RK4 <" not in baths
+    own = [entry for entry in names.entries() if entry.page == "systems"]
+    assert reference.pages()["api/systems.rst"].count(":py:obj:") == len(own)
+
+
+def test_the_reference_leads_back_to_pages_that_use_a_name():
+    pages = {
+        "gallery/a": "`pk.Pairwise(x)`",
+        "recipes/b": "f = pk.Pairwise(1)\npk.nothing",
+        "c": "",
+    }
+    found = used.used_in(pages)
+    assert found == {"physkit.Pairwise": ["recipes/b", "gallery/a"]}
+    text = "".join(reference.pages(found).values())
+    assert ":members:\n\n   *Used in* :doc:`/recipes/b`, :doc:`/gallery/a`." in text
+    assert used.sentence([str(k) for k in range(9)]).endswith("and 3 more.")
+    # Of the pages that are there.
+    own = used.used_in(used.guides(ROOT / "docs"))
+    assert own["physkit.StochasticCellRescaling"][0] == "recipes/constant-pressure"
 
 
 def test_docstrings_become_restructured_text():

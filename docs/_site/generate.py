@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from . import gallery, published, reference, repository, words
+from . import gallery, published, reference, repository, used, words
 
 GENERATED = ("api", "gallery", "generated")
 _OUTSIDE = {
@@ -24,9 +24,16 @@ def setup(app: Sphinx) -> dict:
 
 def write_pages(docs: Path) -> None:
     """Write `api/`, `gallery/` and `generated/`; what they no longer have is removed."""
+    examples = gallery.pages(docs.parent / "examples", docs)
+    shown = {
+        name.removesuffix(".md"): text
+        for name, text in examples.items()
+        if name.startswith("gallery/") and name.endswith(".md") and isinstance(text, str)
+    }
+    shown.pop("gallery/index")
     pages = {
-        **reference.pages(),
-        **gallery.pages(docs.parent / "examples", docs),
+        **reference.pages(used.used_in({**used.guides(docs), **shown})),
+        **examples,
         **published.pages(docs.parent),
         **repository.pages(docs.parent),
         **words.pages(),
