@@ -1,5 +1,6 @@
 """Solve the constraints of many small clusters at once; every array has the clusters as its last axis."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ class Clusters(NamedTuple):
         ends = _incidence(self.bonds, self.inverse_masses.shape[0])
         # (k, 1, a) · (1, k, a) of the two bonds, by the masses: (k, k, a) @ (a, c)
         both = jnp.asarray(ends[:, None] * ends[None], self.inverse_masses.dtype)
-        return jnp.sum(both[..., None] * self.inverse_masses[None, None], axis=2)
+        return sum_written_out(both[..., None] * self.inverse_masses[None, None], axis=2)
 
 
 def bond_vectors(
@@ -58,7 +59,7 @@ def member_impulses(clusters: Clusters, along: Float[Array, "k c"]) -> Float[Arr
     """Impulses on the members, from those along the bonds in units of their vectors."""
     ends = jnp.asarray(_incidence(clusters.bonds, clusters.inverse_masses.shape[0]))
     weighted = along[:, None] * clusters.vectors
-    each = jnp.sum(ends.astype(along.dtype)[:, :, None, None] * weighted[:, None], axis=0)
+    each = sum_written_out(ends.astype(along.dtype)[:, :, None, None] * weighted[:, None], axis=0)
     return jnp.moveaxis(each, 1, 2)
 
 
@@ -70,7 +71,7 @@ def member_changes(clusters: Clusters, along: Float[Array, "k c"]) -> Float[Arra
 def velocity_multipliers(clusters: Clusters, rates: Float[Array, "k c"]) -> Float[Array, "k c"]:
     """μ with which s·(u + W s μ) = 0, where `rates` are s·u."""
     s = clusters.vectors
-    matrix = jnp.sum(s[:, None] * s[None], axis=2) * clusters.mobility
+    matrix = sum_written_out(s[:, None] * s[None], axis=2) * clusters.mobility
     return solve_small(matrix, -rates)
 
 
@@ -112,7 +113,7 @@ class _Equations(NamedTuple):
     def reached(self, multipliers: Float[Array, "k c"]) -> Float[Array, "k d c"]:
         impulses = multipliers[:, None] * self.vectors
         # (k, l, 1, c) · (1, l, d, c), summed over l
-        return self.start + jnp.sum(self.mobility[:, :, None] * impulses[None], axis=1)
+        return self.start + sum_written_out(self.mobility[:, :, None] * impulses[None], axis=1)
 
 
 def _equations(clusters: Clusters, dt: Float[Array, ""]) -> _Equations:
@@ -123,16 +124,16 @@ def _equations(clusters: Clusters, dt: Float[Array, ""]) -> _Equations:
 
 def _newton_step(equations: _Equations, multipliers: Float[Array, "k c"]) -> Float[Array, "k c"]:
     r = equations.reached(multipliers)
-    slopes = 2 * jnp.sum(r[:, None] * equations.vectors[None], axis=2) * equations.mobility
-    return multipliers - solve_small(slopes, jnp.sum(r * r, axis=1) - equations.squares)
+    slopes = 2 * sum_written_out(r[:, None] * equations.vectors[None], axis=2) * equations.mobility
+    return multipliers - solve_small(slopes, sum_written_out(r * r, axis=1) - equations.squares)
 
 
 def _errors(equations: _Equations, multipliers: Float[Array, "k c"]) -> Float[Array, " c"]:
     """The largest relative error of a length in each cluster; infinite where a bond has turned around."""
     r = equations.reached(multipliers)
-    error = jnp.abs(safe_divide(jnp.sum(r * r, axis=1), equations.squares) - 1) / 2
+    error = jnp.abs(safe_divide(sum_written_out(r * r, axis=1), equations.squares) - 1) / 2
     # Newton's method may find the solution on the other side, from steps that are much too long.
-    has_turned = jnp.sum(r * equations.vectors, axis=1) <= 0
+    has_turned = sum_written_out(r * equations.vectors, axis=1) <= 0
     error = jnp.max(jnp.where(has_turned, jnp.inf, error), axis=0)
     return jnp.where(equations.is_used, error, 0)
 
@@ -163,6 +164,18 @@ def _incidence(bonds: Bonds, count: int) -> np.ndarray:
     for k, (a, b) in enumerate(bonds):
         ends[k, a], ends[k, b] = 1, -1
     return ends
+
+
+def sum_written_out(x: Array, axis: int) -> Array:
+    """The sum over an axis of few entries, by additions of whole arrays.
+
+    XLA hands reductions over such an axis to a library on CPUs, where each takes ten times as long.
+    """
+    count = x.shape[axis]
+    if count > _MAX_WRITTEN_OUT:
+        return jnp.sum(x, axis=axis)
+    parts = [jax.lax.index_in_dim(x, k, axis, keepdims=False) for k in range(count)]
+    return functools.reduce(jnp.add, parts)
 
 
 def _clusters_last(x: Float[Array, "k c d"]) -> Float[Array, "k d c"]:

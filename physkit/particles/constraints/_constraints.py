@@ -31,6 +31,7 @@ from ._cluster_solver import (
     bond_vectors,
     member_changes,
     position_multipliers,
+    sum_written_out,
     velocity_multipliers,
 )
 from ._clusters import ClusterGroup
@@ -142,7 +143,7 @@ class Constraints(AbstractConstraints):
     def kick_change(self, particles: Particles) -> Float[Array, "n d"]:
         total = jnp.zeros_like(particles.velocity)
         for _, tables, clusters in self._local(particles):
-            rates = jnp.sum(clusters.vectors * clusters.velocities, axis=1)
+            rates = sum_written_out(clusters.vectors * clusters.velocities, axis=1)
             along = velocity_multipliers(clusters, rates)
             total = total + tables.sum_forces(member_changes(clusters, along), particles)
         return total
@@ -165,7 +166,7 @@ class Constraints(AbstractConstraints):
         for (_, tables, clusters), (_, _, accelerated) in zip(moving, pulled_by, strict=True):
             # d²/dt² of |s|²/2 vanishes: s·a + |u|² = 0.
             s, u, a = clusters.vectors, clusters.velocities, accelerated.velocities
-            along = velocity_multipliers(clusters, jnp.sum(s * a + u * u, axis=1))
+            along = velocity_multipliers(clusters, sum_written_out(s * a + u * u, axis=1))
             each = jnp.moveaxis(s * along[:, None], 2, 0)  # (clusters, bonds, d)
             each = tables.weight_by_ownership(each).reshape(-1, d)
             total = total + matmul(jnp.moveaxis(s, 2, 0).reshape(-1, d).T, each)

@@ -19,7 +19,7 @@ from .._arguments import Numbers
 from .._particles import Particles
 from ..forces.bonded._sharded_tuples import ShardedTuples
 from ..forces.bonded._tuples import Tuples, as_places
-from ._cluster_solver import Clusters
+from ._cluster_solver import Clusters, sum_written_out
 from ._clusters import ClusterGroup
 from ._constraints import AbstractClusterConstraint
 
@@ -154,7 +154,7 @@ def _errors(
     """The largest relative error of a length in each molecule."""
     drifted = clusters.vectors + dt * clusters.velocities
     ends = [drifted[k] + moves[a] - moves[b] for k, (a, b) in enumerate(clusters.bonds)]
-    lengths = jnp.sqrt(jnp.sum(jnp.stack(ends) ** 2, axis=1))
+    lengths = jnp.sqrt(sum_written_out(jnp.stack(ends) ** 2, axis=1))
     errors = jnp.max(jnp.abs(lengths / clusters.lengths - 1), axis=0)
     return jnp.where(clusters.is_used, errors, 0)
 
@@ -164,4 +164,4 @@ def _unit(x: Vector) -> Vector:
 
 
 def _dot(a: Vector, b: Vector) -> Float[Array, " c"]:
-    return jnp.sum(a * b, axis=0)
+    return sum_written_out(a * b, axis=0)
