@@ -227,6 +227,20 @@ def test_parts_of_a_flow_in_cells_and_where_they_are(tmp_path):
             pk.simulate(sim, {"flow": flow}, 1)
 
 
+def test_parts_of_other_components():
+    """By the name that components of a vector have in common; of a gas what is computed from its fields."""
+    systems = pk.systems
+    for made, part, shape, location in (
+        (systems.baroclinic_channel((4, 4, 3)), "velocity", (2, 4, 4, 3), "cell"),
+        (systems.orszag_tang(4), "velocity", (3, 4, 4), "cell"),
+        (systems.orszag_tang(4), "magnetic_x", (4, 4), "face(x)"),
+        (systems.elastic_half_space(cells=40), "stress", (3, 40, 20), "cell"),
+        (systems.electromagnetic_cavity(cells=(3, 4, 5)), "Ez", (4, 5, 5), "edge(z)"),
+    ):
+        like = FieldValues(part=part).stored_field(made[1])
+        assert (like.data.shape, repr(like.location)) == (shape, location)
+
+
 def test_series_of_any_shape_and_kind(tmp_path):
 
     both = lambda now: (now.t, {"b": now.t})

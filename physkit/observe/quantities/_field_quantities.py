@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -20,6 +21,7 @@ from physkit.core import (
 from physkit.fields import AbstractFieldGroup, Field
 from physkit.fields.equations import AbstractGradientFlow, QuasiGeostrophic
 from physkit.fields.operators import average
+from physkit.geometry import AXES
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -160,23 +162,30 @@ def field_of_part(component: AbstractFieldGroup, part: str) -> Field:
 
     **Errors:** `ComponentError` where there is no such part.
     """
-    found = getattr(component, part, None) if isinstance(component, AbstractFieldGroup) else None
+    if not isinstance(component, AbstractFieldGroup):
+        raise ComponentError(
+            f"part={part!r} is of a component of several fields; this is a {type(component).__name__}"
+        )
+    parts, grid = component.parts(), component.grid
+    found = getattr(component, part, None)
+    if found is None:  # velocity_x, velocity_y, … by what they have in common
+        found = tuple(parts[name] for axis in AXES if (name := f"{part}_{axis}") in parts)
     if callable(found) and not isinstance(found, Field):
         found = found()
     if isinstance(found, Field):
         return found
+    if isinstance(found, jax.Array) and found.shape[-grid.dimension :] == grid.local_shape:
+        of_cells = next(f for f in parts.values() if f.location == grid.cell and not f.components)
+        return of_cells.with_values(found)
     fields = tuple(found.values()) if isinstance(found, dict) else found
-    if not isinstance(fields, tuple) or not all(isinstance(f, Field) for f in fields) or not fields:
-        names = list(component.parts()) if isinstance(component, AbstractFieldGroup) else []
+    if not isinstance(fields, tuple) or not fields or not all(isinstance(f, Field) for f in fields):
         raise ComponentError(
-            f"{type(component).__name__} has no field {part!r}; its fields are {names}"
-            if names
-            else f"part={part!r} is of a component of several fields; this is a {type(component).__name__}"
+            f"{type(component).__name__} has no field {part!r}; its fields are {list(parts)}"
         )
     if len(fields) == 1:
         return fields[0]
     in_cells = [_in_cells(field) for field in fields]
-    is_vector = len(fields) == fields[0].grid.dimension
+    is_vector = len(fields) == grid.dimension
     return in_cells[0].with_values(jnp.stack([f.data for f in in_cells]), vector=is_vector)
 
 
