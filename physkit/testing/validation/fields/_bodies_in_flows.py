@@ -52,7 +52,7 @@ def cubic_array() -> dict[str, Any]:
     )
     sim = Simulation(ARS222(*terms), dt=0.15 / cells**2)
     start = FlowState.of(Grid([1.0, 1.0, 1.0], (cells,) * 3))
-    end = jax.jit(lambda u: simulate(sim, u, 2000).state)(start)
+    end = jax.jit(lambda u: simulate(sim, u, 2400).state)(start)
     speed = jnp.mean(end.velocity_x.data)
     return {"drag": force / (6 * math.pi * radius * speed)}
 
