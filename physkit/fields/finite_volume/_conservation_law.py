@@ -156,7 +156,7 @@ class AbstractConservationLaw(AbstractTendency):
         component = get_component(state, self.component)
         component_fields(component)  # raises for what is no component of cell averages
         self.check_component(component)
-        rates = finite_volume_rate(self, component, clock.dt)
+        rates = recomputed(finite_volume_rate)(self, component, clock.dt)
         return rates if self.component is None else {self.component: rates}
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
@@ -209,6 +209,15 @@ def finite_volume_rate(
         total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
     assert total is not None
     return as_rates(component, tuple(-x for x in total))
+
+
+def recomputed(rate: Callable[..., Rate]) -> Callable[..., Rate]:
+    """`rate`, whose intermediate arrays are computed again for its derivative instead of being kept.
+
+    Slopes, limiters and waves of all faces are hundreds of arrays. To store them one by one in every step takes
+    longer than to compute them twice, and longer to compile.
+    """
+    return eqx.filter_checkpoint(rate, prevent_cse=False)
 
 
 def reconstruct_faces(

@@ -33,6 +33,7 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
+from ...finite_volume._conservation_law import recomputed
 from ...finite_volume._reconstruction import edges_to_faces
 from ...finite_volume._variables import compute_once
 from ...states._shallow_water_state import ShallowWaterState
@@ -163,7 +164,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
         water = compute_once(self._require_water(state))
-        return self._with_dry_depth(water)._rate(water)
+        return recomputed(ShallowWaterFV._rate)(self._with_dry_depth(water), water)
 
     def _rate(self, water: ShallowWaterState) -> Rate:
         total: list[Array] = []

@@ -33,6 +33,7 @@ from ...finite_volume import (
 )
 from ...finite_volume._conservation_law import (
     difference_over_cells,
+    recomputed,
     reconstruct_faces,
     with_carried,
 )
@@ -177,6 +178,10 @@ class IdealMHD(AbstractConservationLaw):
         del clock
         gas = get_component(state, self.component)
         self.check_component(gas)
+        rates = recomputed(IdealMHD._rates)(self, gas)
+        return rates if self.component is None else {self.component: rates}
+
+    def _rates(self, gas: MagnetizedGas) -> Rate:
         gas = compute_once(gas)
         grid = gas.grid
         conserved = tuple(x for p in gas.cell_parts().values() for x in unstack(p, p.data))
@@ -197,7 +202,7 @@ class IdealMHD(AbstractConservationLaw):
         edges = self._edge_fields(gas, cells, faces, flows)
         for k in range(grid.dimension):
             rates[f"magnetic_{AXES[k]}"] = _minus_curl(gas, edges, k)
-        return rates if self.component is None else {self.component: rates}
+        return rates
 
     def _fluxes_of_all_faces(
         self, pairs: list[tuple[Variables, Variables]], carried: int
