@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from physkit._names import FAMILIES
+from physkit._names import FAMILIES, SHOWN_LAYERS
 
 from .docstrings import to_rst
 from .names import LAYERS, Entry, documented_at, entries
@@ -120,11 +120,15 @@ def _module(entry: Entry) -> str:
 
 def _index() -> str:
     families = "\n".join(f"   {name}" for name in FAMILIES)
-    used = {entry.page for entry in entries()}
-    layers = "\n".join(f"   {name}" for name in LAYERS if name in used)
-    about = "\n".join(
-        f"   * - :doc:`pk.{name} <{name}>`\n     - {about}" for name, (about, _) in FAMILIES.items()
+    pages = {entry.page for entry in entries()}
+    whole = [name for name in SHOWN_LAYERS if name in pages]
+    layers = "\n".join(f"   {name}" for name in LAYERS if name in pages and name not in whole)
+    about = {name: text for name, (text, _) in FAMILIES.items()}
+    about |= {name: f"{LAYERS[name][0].upper()}{LAYERS[name][1:]}." for name in whole}
+    rows = "\n".join(
+        f"   * - :doc:`pk.{name} <{name}>`\n     - {about[name]}" for name in sorted(about)
     )
+    listed = "\n".join(f"   {name}" for name in whole)
     return f"""Reference
 =========
 
@@ -134,7 +138,7 @@ the others members of a family, as ``pk.limiters.VanLeer``.
 .. list-table::
    :widths: 25 75
 
-{about}
+{rows}
 
 .. toctree::
    :caption: Families
@@ -142,6 +146,13 @@ the others members of a family, as ``pk.limiters.VanLeer``.
    :hidden:
 
 {families}
+
+.. toctree::
+   :caption: Layers that scripts use whole
+   :maxdepth: 1
+   :hidden:
+
+{listed}
 
 .. toctree::
    :caption: For authors of new physics
