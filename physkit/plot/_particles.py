@@ -240,8 +240,8 @@ def _draw_spheres(
     # (particles, layers, …): all discs of one sphere before those of the next, which may hide it.
     offsets, sizes, faces = (np.stack(part, axis=1) for part in zip(*layers, strict=True))
     outline = np.repeat((0.55 * rim)[:, None], len(layers), axis=1)
-    # Only the outermost disc of a sphere has an outline.
-    widths = np.tile([0.35] + [0.0] * (len(layers) - 1), len(projected))
+    # Only the outermost disc of a sphere has an outline. matplotlib repeats the widths for each sphere.
+    widths = [0.35, *[0.0] * (len(layers) - 1)]
     ax.add_collection(
         EllipseCollection(
             2 * sizes.reshape(-1),
