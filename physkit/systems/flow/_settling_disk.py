@@ -34,7 +34,7 @@ def settling_disk(
     """A disk of 0.25 cm, let go 2 cm below the top of a box 2 cm wide and 6 cm high.
 
     Units are cm, g and s; the fluid has density 1, and masses are per length. It sinks faster and faster until
-    drag holds it, at Re = 17 or so.
+    drag holds it, at ρV·diameter/μ = 17 by its own density.
 
     **Arguments:**
 
