@@ -155,7 +155,7 @@ def _warn_of_resting(
     jax.eval_shape(step, arrays)
     for name in resting:
         warnings.warn(
-            f"nothing moves {name!r}, though it has velocities: no term names it. Give it a force of its own, "
+            f"nothing moves {name!r}, though it has velocities: no force names it. Give it a force of its own, "
             f"VelocityVerlet(others + force(…, component={name!r})), one of strength 0 for free flight; or "
             "velocities of 0, where it shall rest",
             PhyskitWarning,

@@ -1,7 +1,5 @@
 """The motion of rigid bodies in an incompressible flow under forces of other kinds."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -73,7 +71,7 @@ class ImmersedMotion(AbstractTerm):
         for body in self.bodies:
             still = jnp.zeros_like(body.body(state).generalized_velocity)
             forces = {body.bodies: still, **forces}
-        rates: dict[str, Any] = {
+        rates: dict[str | None, State] = {
             name: get_component(state, name).rate(force) for name, force in forces.items()
         }
         flow = get_component(state, self.flow).at_time(clock.t)

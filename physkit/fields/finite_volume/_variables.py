@@ -1,7 +1,7 @@
 """The variables of a conservation law: the components of a state's fields, one array each."""
 
 import math
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from ..states._field_group import AbstractFieldGroup
 from ._riemann_solvers import Variables
 
 FieldComponent: TypeAlias = Field | AbstractFieldGroup
+OneKind = TypeVar("OneKind", bound=Field | AbstractFieldGroup)
 
 
 def component_fields(component: object) -> dict[str, Field]:
@@ -58,7 +59,7 @@ def as_rates(component: FieldComponent, variables: Variables) -> Rate:
     return rates[""] if isinstance(component, Field) else rates
 
 
-def compute_once(component: FieldComponent) -> FieldComponent:
+def compute_once(component: OneKind) -> OneKind:
     """`component`, whose values are computed before anything reads them.
 
     The compiler would compute the state of a stage, with all fluxes of the stage before, again in each of the
