@@ -28,6 +28,7 @@ def clock_of(step, dt=0.1):
         (lambda: WhiteNoise(0.7, 0.3, conserved=True), PLANE),
         pytest.param(lambda: WhiteNoise(0.7, conserved=True), CHANNEL, marks=pytest.mark.slow),
         (lambda: OrnsteinUhlenbeckNoise(0.7, 0.5, 0.3), PLANE),
+        pytest.param(lambda: WhiteNoise(0.7, 0.3), CHANNEL, marks=pytest.mark.slow),
     ],
 )
 def test_battery(term, grid):
@@ -68,6 +69,22 @@ def test_correlation_over_a_length():
         gauss = np.exp(-(r**2) / (2 * length**2)) / np.sqrt(2 * np.pi * length**2)
         measured = np.mean(noise * np.roll(noise, shift, 1)) * dt
         np.testing.assert_allclose(measured, 0.49 * gauss, atol=0.02 * 0.49)
+
+
+def test_correlation_over_a_length_between_walls():
+    """As in a box that repeats in the middle, twice as strong beside a wall; conserved or not, in two parts."""
+    grid, dt, length = Grid(Box([8.0], (False,)), (64,)), 0.1, 0.6
+    noise = draws(WhiteNoise(0.7, length), Field(0.0, grid, boundary=Neumann()), dt=dt)
+    even = 0.49 / np.sqrt(2 * np.pi * length**2)
+    for shift in (0, 4, 8, 16):
+        products = np.mean((noise[:, : 64 - shift] * noise[:, shift:])[:, 16 : 48 - shift]) * dt
+        gauss = np.exp(-((shift * 0.125) ** 2) / (2 * length**2))
+        np.testing.assert_allclose(products, even * gauss, atol=0.03 * 0.49)
+    np.testing.assert_allclose(np.mean(noise[:, 0] ** 2) * dt, 2 * even, rtol=0.15)
+    two = Field(np.zeros((2, 6, 5)), CHANNEL, boundary=Neumann())
+    kept = draws(WhiteNoise(0.7, 0.4, conserved=True), two, 3)
+    assert np.std(kept) > 0.1
+    np.testing.assert_allclose(kept.sum((2, 3)), 0, atol=1e-11)
 
 
 @pytest.mark.parametrize("periodic", [True, False])
@@ -147,8 +164,6 @@ def test_it_drives_another_field():
 
 def test_wrong_input_is_an_error():
     field = Field(0.0, CHANNEL, boundary=Neumann())
-    with pytest.raises(ParameterError, match="boxes that repeat"):
-        WhiteNoise(1.0, 0.3).rate(clock_of(0), field)
     with pytest.raises(ParameterError, match="time must be positive"):
         OrnsteinUhlenbeckNoise(1.0, 0.0)
     flow = pk.Euler(Diffusion(0.1, scheme=Central()), WhiteNoise(1.0))

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from physkit.core import (
     AbstractTendency,
     Clock,
-    ParameterError,
     Rate,
     State,
     cast_floats,
@@ -21,11 +20,12 @@ from physkit.core import (
     safe_sqrt,
     static,
 )
-from physkit.geometry import Dirichlet
+from physkit.geometry import Dirichlet, Neumann
 
 from .._equation import require_field
 from .._field import Field
 from .._spectrum import square_wavenumber
+from ..elliptic import divide_waves
 from ..operators import staggered_divergence
 
 
@@ -42,12 +42,13 @@ class WhiteNoise(AbstractTendency):
     **Arguments:**
 
     - `amplitude`: σ ≥ 0: unit of u · length^(d/2) / time^½, and one length more where conserved.
-    - `length`: ℓ ≥ 0, over which the noise is correlated, on axes that repeat; none if left out.
+    - `length`: ℓ ≥ 0, over which the noise is correlated; none if left out. Between walls of two cells or more,
+      and as if mirrored there: twice as strong beside them.
     - `conserved`: whether it only moves u about.
     - `component`: the field's name, where the state has several components.
     - `stream`: another number draws other noise, for a second noise on the same field.
 
-    **Errors:** `ParameterError` without a key, and for a correlation length between walls.
+    **Errors:** `ParameterError` without a key.
 
     **Notes:** needs a key. Drawn by (seed, step, point), so that it depends neither on chunks and restarts nor
     on devices, and the same in all stages of a step: averages of second-order methods are of order dt². On
@@ -75,13 +76,17 @@ class WhiteNoise(AbstractTendency):
         """√dt η/σ at the field's points."""
         grid = field.grid
         repeats = all(grid.periodic)
-        if self.length is not None and not repeats:
-            raise ParameterError("noise with a correlation length is for boxes that repeat")
         # A name and a stream draw their own numbers; a hash of the name that is the same everywhere.
         label = zlib.crc32(f"{self.component}/{self.stream}".encode())
         key = jax.random.fold_in(clock.key, label)
-        if self.conserved and not repeats:
-            return staggered_divergence([_unit_noise(key, field, k) for k in range(grid.dimension)])
+        if not repeats:
+            axes = range(grid.dimension)
+            noise = (
+                staggered_divergence([_unit_noise(key, field, k) for k in axes])
+                if self.conserved
+                else _unit_noise(key, field)
+            )
+            return noise if self.length is None else _spread_between_walls(noise, self.length)
         noise = _unit_noise(key, field)
         if self.length is None and not self.conserved:
             return noise
@@ -134,6 +139,26 @@ class OrnsteinUhlenbeckNoise(AbstractTendency):
         kicks = white.draw(clock, field) * (self.amplitude / jnp.sqrt(clock.dt))
         rate = (kicks - field.with_values(field.data)) * (1 / self.time)
         return rate if self.component is None else {self.component: rate}
+
+
+def _spread_between_walls(noise: Field, length: Array) -> Field:
+    """`noise` with its waves between walls damped by exp(−ℓ²k²/4)."""
+    data = noise.data
+    count = len(noise.components)
+    template = noise.with_boundary(Neumann(0.0))
+    # Waves of no strength left have no derivative either, instead of inf · 0.
+    damping = lambda bend: jnp.exp(jnp.minimum(-0.25 * length**2 * bend, 60.0))
+
+    def spread(values: Array) -> Array:
+        plain = template.replace(data=values, vector=False)
+        return divide_waves(plain, values, damping)
+
+    flat = data.reshape(-1, *data.shape[count:])
+    if noise.is_real:
+        parts = [spread(values) for values in flat]
+    else:
+        parts = [jax.lax.complex(spread(values.real), spread(values.imag)) for values in flat]
+    return noise.with_values(jnp.stack(parts).reshape(data.shape))
 
 
 def _unit_noise(key: Array, field: Field, axis: int | None = None) -> Field:
