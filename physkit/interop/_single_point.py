@@ -5,8 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from physkit.core import PyTree, State, as_state, explain_call
+from physkit.core import PyTree, State, as_state, explain_call, is_concrete
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, ParticleForces, PotentialEnergy, StressTensor, particles_in
 from physkit.particles import Particles
@@ -21,9 +22,9 @@ class SinglePoint(NamedTuple):
     - `stress`: `[d d]`, energy / length^d, positive under tension; None in a space without a volume.
     """
 
-    energy: float
-    force: np.ndarray
-    stress: np.ndarray | None
+    energy: float | Array
+    force: np.ndarray | Array
+    stress: np.ndarray | Array | None
 
 
 @explain_call
@@ -45,7 +46,8 @@ def single_point(
     **Errors:** those of the start of a simulation, such as `OverlapError`; `NoEnergyError` and `NoVirialError`
     for forces without them.
 
-    **Notes:** runs on the host, like `run`. Inside of `jit` and `grad`, observe a simulation with `simulate`.
+    **Notes:** inside of `jit`, `grad` and the objective of a `fit` the numbers are traced arrays, with
+    derivatives by all that the force holds: a force is fitted to energies and forces of frames in this way.
     """
     resting = jax.tree.map(_at_rest, as_state(state), is_leaf=_is_particles)
     particles = particles_in(resting, component)
@@ -56,6 +58,9 @@ def single_point(
     # The start of a simulation evaluates everything at step 0, with lists as large as they must be.
     sim = Simulation(VelocityVerlet(force), dt=1.0, observers=Every(1, **quantities))
     frames = init_and_observe(sim, resting, None)[2]
+    if not is_concrete(frames):
+        traced = {name: x[0] for name, x in frames.items()}
+        return SinglePoint(traced["energy"], traced["force"], traced.get("stress"))
     first = {name: np.asarray(x)[0] for name, x in frames.items()}
     return SinglePoint(float(first["energy"]), first["force"], first.get("stress"))
 

@@ -132,6 +132,19 @@ def test_calculator_is_that_of_ase():
             np.testing.assert_allclose(atoms.get_stress(), reference.get_stress(), atol=1e-14)
 
 
+def test_a_single_point_has_derivatives_by_the_force():
+    """That of a pair's force by the depth of its well is the force over the depth."""
+    pair = pk.Particles([[0.0], [1.5]])
+
+    def push(epsilon):
+        force = pk.Pairwise(pk.LennardJones(epsilon), use_neighbor_list=False)
+        return interop.single_point(force, pair).force[0, 0]
+
+    value, slope = jax.jit(jax.value_and_grad(push))(2.0)
+    assert slope == pytest.approx(float(value) / 2, rel=1e-5)
+    assert value == pytest.approx(2 * 24 * (1.5**-7 - 2 * 1.5**-13), rel=1e-5)
+
+
 def test_single_point_in_open_space_has_no_stress():
     found = interop.single_point(
         pk.Pairwise(pk.LennardJones()), pk.Particles([[0.0], [1.5]], [[3.0], [0.0]])
