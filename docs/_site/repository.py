@@ -10,11 +10,15 @@ OUTSIDE = {
 }
 
 
-def pages(root: Path) -> dict[str, str]:
+def pages(root: Path) -> dict[str, str | bytes]:
     """File → text, with links between files of the repository turned into links between pages."""
-    found = {f"generated/{name}.md": _relinked(root / path) for name, path in OUTSIDE.items()}
+    found: dict[str, str | bytes] = {
+        f"generated/{name}.md": _relinked(root / path) for name, path in OUTSIDE.items()
+    }
     results = sorted((root / "benchmarks/results").glob("*.md"))
     found |= {f"generated/results-{path.stem}.md": _relinked(path) for path in results}
+    pictures = (root / "benchmarks/results").glob("*.png")
+    found |= {f"generated/{path.name}": path.read_bytes() for path in pictures}
     listed = "\n".join(f"results-{path.stem}" for path in results)
     found["generated/benchmarks.md"] += (
         "\n## The tables, as they were printed, with their days\n\n"
