@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ShapeError, safe_power
+from physkit.core import ShapeError, safe_power, safe_sqrt
 
 from ._field_arithmetic import AbstractFieldArithmetic
 
@@ -31,6 +31,8 @@ class AbstractFieldReductions(AbstractFieldArithmetic):
         """
         total = self.grid.integrate(self._weighted(jnp.abs(self.data) ** power))
         mean = jnp.sum(total) / self.grid.space.volume
+        if power == 2:  # a root is exact to its last bit, a power is not
+            return safe_sqrt(mean)
         return mean if power == 1 else safe_power(mean, 1 / power)
 
     def max(self) -> Array:

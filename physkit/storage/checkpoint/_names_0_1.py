@@ -69,6 +69,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "CourantViolation": {"cfl": "number"},
     "CurveMean": {"num_samples": "looks"},
     "Field": {"fixed_point": "lattice"},
+    "FieldValues": {"part": None},
     "CompressibleEuler": {"conductivity": None, "keeps_positive": None, "viscosity": None},
     "Forces": {"term_names": None},
     "Gas": {"gamma": None, "scalars": None},
