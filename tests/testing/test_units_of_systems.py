@@ -202,6 +202,12 @@ UNITS: dict[str, Unit] = {
     "KellerSegel.decay": rate,
     "PowerLaw.coefficient": lambda u: u.diffusivity / amount(u),
     "PowerLaw.exponent": one,
+    "QuasiGeostrophic.viscosity": lambda u: u.length**8 / u.time,  # of ∇⁸
+    "QuasiGeostrophic.depth": one,
+    "QuasiGeostrophic.coupling": lambda u: u.length**-2,
+    "QuasiGeostrophic.beta": lambda u: rate(u) / u.length,
+    "QuasiGeostrophic.mean_flow": lambda u: u.speed,
+    "QuasiGeostrophic.drag": rate,
     "SurfaceQuasiGeostrophic.viscosity": lambda u: u.length**4 / u.time,
     "FisherKPP.growth": rate,
     "FisherKPP.capacity": amount,
@@ -422,7 +428,9 @@ CASES = {
         why="the Earth, in metres and seconds",
     ),
     "baroclinic_channel": Case({"cells": (6, 6, 4), "every": 2}),
-    "baroclinic_turbulence": Case({"cells": 8, "every": 2}, rate),
+    "baroclinic_turbulence": Case(
+        {"cells": 8, "every": 2}, rate, ("length",), "∇⁸ over lengths of atoms is beyond float32"
+    ),
     # Reactions
     "brusselator": Case(
         {"cells": (16,), "every": 2}, one, (*MECHANICS[1:], "temperature"), RATES_OF_ONE
