@@ -42,6 +42,18 @@ def kernel(own, other, shared, present):
     return tuple(strength * x for x in d)
 
 
+@pytest.fixture
+def set_block_size(monkeypatch):
+    """Sets the number of pairs of a block. What was traced with another one is dropped, before and after."""
+
+    def set_size(pairs):
+        monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", pairs)
+        jax.clear_caches()
+
+    yield set_size
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="module")
 def case():
     generator = np.random.default_rng(0)
@@ -127,10 +139,10 @@ def test_a_box_that_blocks_do_not_divide():
 @pytest.mark.parametrize(
     ("kind", "blocks"), [("listed", "uneven"), ("every", "uneven"), ("no parity", "one")]
 )
-def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind):
+def test_agrees_with_plain_differentiation(case, set_block_size, use, blocks, kind):
     x, charge, shared, listed, v = case
     if blocks == "uneven":
-        monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
+        set_block_size(300)
         assert (_pairs.block_shape(N, N)[0] * _pairs.block_shape(N, N)[1]) % N
     pairs = AllPairs() if kind == "every" else listed
     own = _force_by_pair_sum(pairs, None if kind == "no parity" else -1)
@@ -144,8 +156,8 @@ def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind)
 
 
 @pytest.mark.parametrize("use", ["value", "vjp", "grad of vmap", "forward over reverse"])
-def test_nothing_scatters(case, monkeypatch, use):
-    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
+def test_nothing_scatters(case, set_block_size, use):
+    set_block_size(300)
     x, charge, shared, listed, v = case
 
     f = _force_by_pair_sum(listed, -1)
@@ -199,8 +211,8 @@ def test_sums_of_several_terms_under_vmap():
             np.testing.assert_array_equal(got, k * np.asarray(want).sum(axis=2))
 
 
-def test_only_a_cpu_goes_through_small_blocks(case, monkeypatch):
-    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
+def test_only_a_cpu_goes_through_small_blocks(case, set_block_size):
+    set_block_size(300)
     x, charge, shared, listed, v = case
     for pairs in (listed, AllPairs()):
         force = _force_by_pair_sum(pairs, -1)
@@ -209,9 +221,9 @@ def test_only_a_cpu_goes_through_small_blocks(case, monkeypatch):
         assert "stablehlo.while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-def test_memory_of_the_gradient_is_that_of_a_block(monkeypatch):
+def test_memory_of_the_gradient_is_that_of_a_block(set_block_size):
     n, k = 20_000, 64
-    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 2**14)
+    set_block_size(2**14)
     ring = (np.arange(n)[:, None] + np.r_[-k // 2 : 0, 1 : k // 2 + 1]) % n
     place = jnp.arange(n, dtype=jnp.int32)
     listed = ListedPairs(jnp.asarray(ring, jnp.int32), place, place, jnp.int32(k), jnp.array(False))
