@@ -130,7 +130,10 @@ def test_battery_in_one_dimension(solver):
 @pytest.mark.parametrize(
     "scheme", [pk.reconstructions.MUSCL(), pk.reconstructions.WENO5()], ids=name
 )
-def test_battery_in_two_dimensions(scheme):
+def test_battery_in_two_dimensions(scheme, monkeypatch):
+    if isinstance(scheme, pk.reconstructions.WENO5):
+        # Derivatives by the range of the data, which it leaves out, are 10⁻⁶ to 10⁻⁵ of all: here they count.
+        monkeypatch.setattr(jax.lax, "stop_gradient", lambda x: x)
     gas = flow((4, 3), (True, False), pk.boundaries.Mirror())
     check_tendency(
         pk.equations.CompressibleEuler(1.4, pk.riemann.HLLC(), scheme, component="gas"),
