@@ -331,6 +331,30 @@ def test_setfl_files(tmp_path):
         read_setfl(tmp_path / "text")
 
 
+def test_elements_of_a_setfl_file_are_those_of_the_particles(tmp_path):
+    """Tables by name, in the order of the particles' species; other elements are refused."""
+    r, rho = np.linspace(0, 2.0, 60), np.linspace(0, 4.0, 50)
+    tables = [[k * f for f in (-np.sqrt(rho + 0.1), np.exp(-r) * (2 - r) ** 3)] for k in (1, 2)]
+    pairs = [k * (2 - r) ** 3 for k in (1, 3, 5)]  # Ni–Ni, Al–Ni, Al–Al
+    rows = [
+        np.concatenate([[28, 58.7, 3.5, 0], *tables[0], [13, 27.0, 4.0, 0], *tables[1], *pairs])
+    ]
+    head = f"made up\n\n\n2 Ni Al\n50 {rho[1]:.17g} 60 {r[1]:.17g} 1.6\n"
+    path = tmp_path / "nial.eam.alloy"
+    path.write_text(head + "\n".join(f"{x:.17g}" for x in np.concatenate(rows)))
+    atoms = crystal(1.3, FCC, 3, 0.05)
+    kinds = jnp.arange(len(atoms.position), dtype=jnp.int32) % 2
+    nickel_first = atoms.replace(species=kinds, species_names=("Ni", "Al"))
+    aluminum_first = atoms.replace(species=1 - kinds, species_names=("Al", "Ni"))
+    as_in_file = ManyBody(read_setfl(path)).energy(CLOCK, nickel_first)
+    by_name = ManyBody(read_setfl(path, aluminum_first.species_names))
+    np.testing.assert_allclose(by_name.energy(CLOCK, aluminum_first), as_in_file, rtol=1e-12)
+    with pytest.raises(ParameterError, match=r"tables for Ni, Al in this order.*are Al, Ni"):
+        ManyBody(read_setfl(path)).energy(CLOCK, aluminum_first)
+    with pytest.raises(ParameterError, match=r"tables for Ni, Al; there are none for Cu"):
+        read_setfl(path, ("Cu",))
+
+
 def write_funcfl(path, number, spacing, cut=None):
     """Made-up tables of one element: F, Z and ρ."""
     r, rho = spacing * np.arange(81), 0.05 * np.arange(50)

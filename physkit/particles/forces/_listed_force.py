@@ -8,10 +8,24 @@ import equinox as eqx
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import ParameterError, State, concrete_value, describe, replace_fields
+from physkit.core import (
+    ParameterError,
+    State,
+    concrete_value,
+    describe,
+    is_concrete,
+    replace_fields,
+)
 
 from .._particles import Particles
-from ..neighbors import DEFAULT_SKIN, ListPlan, NeighborList, ShardedNeighborList, plan_list
+from ..neighbors import (
+    DEFAULT_SKIN,
+    ListPlan,
+    NeighborList,
+    ShardedNeighborList,
+    plan_list,
+    require_max_cutoff,
+)
 from ._force import AbstractForce
 
 
@@ -52,8 +66,13 @@ class AbstractListedForce(AbstractForce):
     def for_start(self, state: State, least: int = 0) -> "AbstractListedForce":
         particles = self.particles(state)
         self.require_valid(particles)
-        has_list = self.cutoff is not None and self.keeps_list(particles)
-        if not has_list or particles.is_distributed or particles.num_particles == 0:
+        if self.cutoff is None or particles.is_distributed or particles.num_particles == 0:
+            return self
+        if not self.keeps_list(particles):
+            if is_concrete(
+                particles.space
+            ):  # here it can name its numbers; in a trace it is a fault
+                require_max_cutoff(particles.space, particles.dimension, self.cutoff)
             return self
         plan = plan_list(
             particles, self.cutoff, self.skin, self.capacity, least, self.needs_reverse

@@ -17,3 +17,21 @@ def require_species(particles: Particles, name: str, count: int | None) -> None:
             f"{name} has tables for {count} species, numbered from 0; a particle has species "
             f"{numbers.max()}"
         )
+
+
+def require_species_names(
+    particles: Particles, name: str, elements: tuple[str, ...] | None
+) -> None:
+    """**Errors:** `ParameterError` where the tables of `name` are of other elements."""
+    names = particles.species_names
+    if elements is None or names is None:
+        return
+    # `C:2` is carbon, too.
+    given = tuple(x.split(":")[0] for x in names)
+    wanted = elements * len(given) if len(elements) == 1 else elements
+    if given != wanted[: len(given)]:
+        raise ParameterError(
+            f"{name} has tables for {', '.join(elements)} in this order, the particles are "
+            f"{', '.join(names)} (species_names): read_setfl(path, elements=({', '.join(map(repr, given))},)) "
+            "takes the tables by name, where the file has them"
+        )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._cells import Cells as Cells
     from ._cutoff import (
         DEFAULT_SKIN as DEFAULT_SKIN,
+        require_max_cutoff as require_max_cutoff,
         space_numbers as space_numbers,
     )
     from ._find_neighbors import find_neighbors as find_neighbors

@@ -1,6 +1,6 @@
 """Potentials of the embedded-atom method from files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,14 +21,31 @@ _SYMBOLS = (
 )
 
 
-def read_setfl(path: str | Path) -> EmbeddedAtom:
+def read_setfl(path: str | Path, elements: Sequence[str] | None = None) -> EmbeddedAtom:
     """The potential of a setfl file (`eam/alloy` in LAMMPS), in its units: eV and Å.
 
-    **Errors:** `DamagedFileError` for a file that is cut short, or is no setfl file.
+    - `elements`: those of species 0, 1, …, such as `particles.species_names`; in the order of the file if left
+      out.
+
+    **Errors:** `DamagedFileError` for a file that is cut short, or is no setfl file; `ParameterError` for an
+    element that it has no tables of.
 
     **Reference:** Daw, Foiles & Baskes, Mater. Sci. Rep. 9, 251 (1993); the LAMMPS manual, pair_style eam.
     """
-    return _read(path, "setfl", _parse_setfl)
+    found = _read(path, "setfl", _parse_setfl)
+    wanted = found.elements if elements is None else tuple(elements)
+    missing = [x for x in wanted if x not in found.elements]
+    if missing or not wanted:
+        raise ParameterError(
+            f"{path} has tables for {', '.join(found.elements)}; there are none for "
+            f"{', '.join(missing) or 'no element at all'}"
+        )
+    order = np.array([found.elements.index(x) for x in wanted])
+    return EmbeddedAtom(
+        found.embedding[order], found.density[order], found.pair[np.ix_(order, order)],
+        density_spacing=found.density_spacing, distance_spacing=found.distance_spacing,
+        cutoff=found.cutoff, elements=wanted,
+    )  # fmt: skip
 
 
 def read_funcfl(*paths: str | Path) -> EmbeddedAtom:
@@ -63,6 +80,18 @@ def read_funcfl(*paths: str | Path) -> EmbeddedAtom:
         density_spacing=density_spacing, distance_spacing=spacing,
         cutoff=max(x.cutoff for x in found), elements=tuple(x.element for x in found),
     )  # fmt: skip
+
+
+class _Alloy(NamedTuple):
+    """What a setfl file holds."""
+
+    elements: tuple[str, ...]
+    embedding: Float[np.ndarray, "s g"]
+    density: Float[np.ndarray, "s k"]
+    pair: Float[np.ndarray, "s s k"]
+    density_spacing: float
+    distance_spacing: float
+    cutoff: float
 
 
 class _OneElement(NamedTuple):
@@ -128,7 +157,7 @@ def _grids(words: list[str]) -> tuple[int, float, int, float, float]:
     return num_densities, float(words[1]), num_distances, float(words[3]), float(words[4])
 
 
-def _parse_setfl(lines: list[str]) -> EmbeddedAtom:
+def _parse_setfl(lines: list[str]) -> _Alloy:
     count, *elements = lines[3].split()
     num_densities, density_spacing, num_distances, spacing, cutoff = _grids(lines[4].split())
     s = len(elements)
@@ -144,10 +173,8 @@ def _parse_setfl(lines: list[str]) -> EmbeddedAtom:
     for i in range(s):
         for j in range(i + 1):
             pair[i, j] = pair[j, i] = numbers.take(num_distances)
-    return EmbeddedAtom(
-        np.array(embedding), np.array(density), pair, density_spacing=density_spacing,
-        distance_spacing=spacing, cutoff=cutoff, elements=tuple(elements),
-    )  # fmt: skip
+    tables = np.array(embedding), np.array(density), pair
+    return _Alloy(tuple(elements), *tables, density_spacing, spacing, cutoff)
 
 
 def _parse_funcfl(lines: list[str]) -> _OneElement:

@@ -11,6 +11,10 @@ from ._potential import AbstractManyBodyPotential
 from ._spline import UniformSplines
 
 
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"species {k}" for k in range(count))
+
+
 class EmbeddedAtom(AbstractManyBodyPotential):
     """Embedded-atom potential from tables: a pair part, and the energy of each atom in the density of others.
 
@@ -25,7 +29,7 @@ class EmbeddedAtom(AbstractManyBodyPotential):
     - `density`: ρ at r = 0, Δr, 2Δr, …: `[s k]`.
     - `pair`: r φ(r) at the same distances, `[s s k]`, energy · length, as in setfl files.
     - `distance_spacing`: Δr, length. `cutoff`: length.
-    - `elements`: what the species are called.
+    - `elements`: what the species are called; particles whose `species_names` are others are refused.
 
     `read_setfl` and `read_funcfl` make one of files.
 
@@ -73,11 +77,15 @@ class EmbeddedAtom(AbstractManyBodyPotential):
         flat = pairs.reshape(s * s, -1)
         self.pair = UniformSplines.through(flat, 0.0, distance_spacing)
         self.reach = float(cutoff)
-        self.elements = tuple(elements or (f"species {k}" for k in range(s)))
+        self.elements = tuple(elements or _numbered(s))
 
     @property
     def num_species(self) -> int | None:
         return len(self.elements) if len(self.elements) > 1 else None
+
+    @property
+    def species_names(self) -> tuple[str, ...] | None:
+        return None if self.elements == _numbered(len(self.elements)) else self.elements
 
     @property
     def cutoff(self) -> float:

@@ -39,7 +39,7 @@ from ...neighbors import (
     neighbor_list,
 )
 from .._listed_force import AbstractListedForce, as_length
-from .._species import require_species
+from .._species import require_species, require_species_names
 from ..pairs._pair_cache import PairCache
 from ._neighborhoods import Neighborhoods
 from ._partners import Components, by_particle, displacements, num_rows, of_neighbors, of_rows
@@ -104,6 +104,7 @@ class ManyBody(AbstractListedForce):
     def require_valid(self, particles: Particles) -> None:
         name = type(self.potential).__name__
         require_species(particles, name, self.potential.num_species)
+        require_species_names(particles, name, self.potential.species_names)
 
     def require_reversible(self, state: State) -> None:
         del state

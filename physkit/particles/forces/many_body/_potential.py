@@ -37,6 +37,11 @@ class AbstractManyBodyPotential(Module):
         return None
 
     @property
+    def species_names(self) -> tuple[str, ...] | None:
+        """The elements that its tables are of, by species; None where nobody has named them."""
+        return None
+
+    @property
     def uses_pairs_of_neighbors(self) -> bool:
         """Whether it computes arrays `[c k k]`; blocks are then smaller."""
         return True
