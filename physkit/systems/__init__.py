@@ -171,6 +171,7 @@ if TYPE_CHECKING:
         fluid_structure as fluid_structure,
     )
     from .molecular._go_model import beta_hairpin as beta_hairpin, go_model as go_model
+    from .molecular._kob_andersen import kob_andersen as kob_andersen
     from .molecular._lennard_jones_fluid import (
         FluidState as FluidState,
         lennard_jones_box as lennard_jones_box,

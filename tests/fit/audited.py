@@ -85,6 +85,7 @@ SYSTEMS = {
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
     "double_well": lambda: systems.double_well(particles=4),
     "go_model": systems.go_model,
+    "kob_andersen": lambda: systems.kob_andersen(4),
     "kremer_grest_melt": lambda: systems.kremer_grest_melt(5, cells=(5, 5, 4)),
     "water_box": lambda: systems.water_box(3, cutoff=0.4),
     "figure_eight": systems.figure_eight,
@@ -164,7 +165,13 @@ IGNORED = (
 
 
 def audit(name: str, **options: Any):
-    if name in ("double_well", "go_model", "kremer_grest_melt", "water_box"):  # with noise
+    if name in (
+        "double_well",
+        "go_model",
+        "kob_andersen",
+        "kremer_grest_melt",
+        "water_box",
+    ):  # with noise
         options = {"key": KEY, **options}
     return gradient_audit(*SYSTEMS[name](), ignore=IGNORED, **options)
 

@@ -54,11 +54,11 @@ FORCES = {
         lambda: with_charge(pk.ParticleMeshEwald(2.0, 1e-3)), ParameterError, "add up to 64",
     ),
     "cutoff beyond the cell": (
-        lambda: start(Pairwise(LennardJones(), 5.0), crystal()), CutoffError, "the cutoff 5 is beyond the image limit 4.3",
+        lambda: start(Pairwise(LennardJones(), 5.0), crystal()), CutoffError, "5 is beyond the image limit 4.3",
     ),
     "cutoff of a mesh": (
         lambda: start(pk.ParticleMeshEwald(5.0, 1e-3), crystal(charge=np.tile([1, -1], 32))),
-        CutoffError, "the cutoff 5 is beyond the image limit 4.3",
+        CutoffError, "5 is beyond the image limit 4.3",
     ),
     "cutoff of many bodies": (
         lambda: start(pk.ManyBody(pk.potentials.StillingerWeber(sigma=4.0)), crystal()),

@@ -46,6 +46,7 @@ SYSTEMS = {
     "cylinder_in_channel": lambda: systems.cylinder_in_channel(cells=12),
     "decaying_turbulence": lambda: systems.decaying_turbulence(resolution=16, peak=3.0),
     "go_model": systems.go_model,
+    "kob_andersen": lambda: systems.kob_andersen(4),
     "kremer_grest_melt": lambda: systems.kremer_grest_melt(5, cells=(5, 5, 4)),
     "water_box": lambda: systems.water_box(3, cutoff=0.4),
     "acoustic_monopole": lambda: systems.acoustic_monopole(cells=8),

@@ -67,6 +67,26 @@ def test_a_melt_starts_as_chains_without_overlaps():
     assert 120 / float(melt.space.volume) == pytest.approx(0.85)
 
 
+def test_one_entry_of_a_table_counts_half():
+    """Pairs depend on the mean of ε_ab and ε_ba, so that a derivative by one of them is one."""
+    sim, mixture = pk.systems.kob_andersen(4)
+    noise = 0.05 * jax.random.normal(jax.random.key(1), mixture.position.shape)
+    mixture = mixture.replace(position=mixture.position + noise.astype(mixture.position.dtype))
+    assert np.bincount(mixture.species).tolist() == [205, 51]
+    (force,), clock = sim.integrator.force.terms, Clock.at(StepCount.of(0), 0.0, 1.0)
+
+    @jax.jit
+    def pull(epsilon):
+        changed = eqx.tree_at(lambda f: f.potential.epsilon, force, epsilon)
+        pulls = changed(clock, mixture, changed.init(mixture))[0][:, 0]
+        return jnp.sum(jnp.where(mixture.species == 1, pulls, 0))
+
+    epsilon, step = force.potential.epsilon, jnp.array([[0.0, 1e-3], [0.0, 0.0]])
+    numerical = (pull(epsilon + step) - pull(epsilon - step)) / 2e-3
+    assert numerical == pytest.approx(float(jax.grad(pull)(epsilon)[0, 1]), rel=1e-7)
+    assert numerical == pytest.approx(float(jax.grad(pull)(epsilon)[1, 0]), rel=1e-7)
+
+
 @pytest.mark.slow
 def test_bonds_and_pressure_of_a_melt():
     sim, melt = pk.systems.kremer_grest_melt(10)

@@ -118,6 +118,7 @@ SYSTEMS = {
     "kepler": {},
     "kolmogorov_flow": {"resolution": 16},
     "kuramoto_sivashinsky": {"cells": 32},
+    "kob_andersen": {"cells": 4},
     "kremer_grest_melt": {"cells": (5, 5, 4), "beads": 5},
     "lennard_jones_box": {},
     "lennard_jones_melt": {"cells": 4},

@@ -340,6 +340,11 @@ CASES = {
     "lennard_jones_melt": Case({"cells": 4}, steps=10),
     "lennard_jones_box": Case({"every": 2}),
     "liquid_argon": Case({"cells": 4}, steps=50),
+    "kob_andersen": Case(
+        {"cells": 4, "every": 2},
+        fixed=(*MECHANICS, "temperature"),
+        why="its cutoff and the g(r) that it records are lengths",
+    ),
     "kremer_grest_melt": Case({"cells": (5, 5, 4), "beads": 5, "every": 2}),
     "water_box": Case(
         {"cells": 3, "cutoff": 0.4},

@@ -42,6 +42,7 @@ from .particles import (
     _sampling,
     _thermostats,
     _transport,
+    _water,
 )
 from .quantum import _qubits
 from .stochastic import _hard_disks, _reactions, _spins
@@ -49,6 +50,7 @@ from .stochastic import _hard_disks, _reactions, _spins
 _GROUPS = (
     _liquids,
     _molecules,
+    _water,
     _transport,
     _rigid_bodies,
     _electrostatics,

@@ -35,6 +35,7 @@ from ...neighbors import (
 )
 from .._listed_force import AbstractListedForce, as_length
 from ..potentials import AbstractPairPotential
+from ..potentials._potential import with_symmetric_tables
 from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particle
 from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
 from ._pair_kernels import (
@@ -264,6 +265,7 @@ class Pairwise(AbstractListedForce):
             return TruncatedSum(
                 potential.coulomb, (self.truncated_potential(dtype, potential.coulomb), *others)
             )
+        potential = with_symmetric_tables(potential)
         if self.cutoff is None:
             return PlainCut(potential, jnp.asarray(jnp.inf, dtype))
         start = None if self.switch_start is None else jnp.asarray(self.switch_start, dtype)

@@ -133,6 +133,15 @@ def tables(module: Module) -> dict[str, Array]:
     return {name: value for name, value in _arrays(module).items() if value.ndim == 2}
 
 
+def with_symmetric_tables(potential: P) -> P:
+    """`potential` with the mean of its tables and their transposes: what a pair ij and the pair ji depend on.
+
+    The same bits for tables that are symmetric, as they must be. But a derivative by one entry moves it alone.
+    """
+    inexact = {k: x for k, x in tables(potential).items() if jnp.issubdtype(x.dtype, jnp.inexact)}
+    return replace_fields(potential, {k: (x + x.T) / 2 for k, x in inexact.items()})
+
+
 def with_species_tables(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
     """`module` with its tables read at (i, j); modules inside of it are not changed."""
     found = tables(module)

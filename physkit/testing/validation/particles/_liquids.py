@@ -18,6 +18,7 @@ from physkit.systems import (
     ARGON_DIFFUSION,
     ARGON_FIRST_PEAK,
     argon_results,
+    kob_andersen,
     lennard_jones_melt,
     liquid_argon,
     melt,
@@ -100,6 +101,14 @@ def nist_state_points() -> dict[str, Any]:
     return out
 
 
+def mixture() -> dict[str, Any]:
+    """500 particles of the Kob–Andersen mixture at its melting point: 20 time units to melt, then 160."""
+    sim, crystal = kob_andersen(temperature=1.028, friction=0.5)
+    liquid = run(sim, crystal, 5_000, key=jax.random.key(1), progress=False).state
+    found = run(sim, liquid, 40_000, key=jax.random.key(2), progress=False)
+    return {"U/N": np.mean(found["energy"]), "p": np.mean(found["pressure"])}
+
+
 def argon() -> dict[str, Any]:
     """864 atoms at 94.4 K and 1.374 g/cm³: 60 ps to melt, 240 ps at constant energy."""
     sim, crystal = liquid_argon()
@@ -148,6 +157,17 @@ CASES = (
             )
         ),
         "NIST SRSW, T* = 0.85",
+        slow=True,
+    ),
+    Case(
+        "kob-andersen",
+        mixture,
+        (
+            # Three standard errors of this run.
+            Published("U/N", -5.974, 0.025),
+            Published("p", 1.2 * (1.028 + 7.444), 0.17),
+        ),
+        "Pedersen, Schrøder & Dyre, Phys. Rev. Lett. 120, 165501 (2018), data of figure 4",
         slow=True,
     ),
     Case(
