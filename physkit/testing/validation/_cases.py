@@ -42,7 +42,6 @@ from .particles import (
     _sampling,
     _thermostats,
     _transport,
-    _water,
 )
 from .quantum import _qubits
 from .stochastic import _hard_disks, _reactions, _spins
@@ -50,7 +49,6 @@ from .stochastic import _hard_disks, _reactions, _spins
 _GROUPS = (
     _liquids,
     _molecules,
-    _water,
     _transport,
     _rigid_bodies,
     _electrostatics,
