@@ -93,4 +93,7 @@ def _set_on_wall(
     at_wall = grid.touches_side(axis, 0 if index[-1] == 0 else 1)
     if at_wall is not True:
         wall_values = jnp.where(at_wall, jnp.asarray(wall_values, values.dtype), layer)
+    if jnp.iscomplexobj(values):
+        # Walls may give real numbers to complex fields.
+        wall_values = jnp.asarray(wall_values, values.dtype)
     return values.at[index].set(wall_values)

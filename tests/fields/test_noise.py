@@ -102,6 +102,13 @@ def test_complex_noise_has_half_in_each_part():
     assert abs(np.mean(noise**2)) < 0.03 * np.mean(abs(noise) ** 2)
 
 
+def test_complex_noise_is_conserved_between_walls():
+    field = Field(0.0 + 0.0j, Grid(Box([2.0], False), (8,)), boundary=Neumann())
+    noise = draws(WhiteNoise(0.7, 0.3, conserved=True), field, 20)
+    assert np.std(noise.imag) > 0.1
+    np.testing.assert_allclose(noise.sum(1), 0, atol=1e-11)
+
+
 def test_streams_and_components_draw_their_own_numbers():
     field = Field(0.0, Grid([4.0], (16,)))
     one = WhiteNoise(1.0).rate(clock_of(0), field).data
