@@ -10,6 +10,7 @@ import pytest
 import physkit as pk
 from physkit.core import ComponentError, DeclarationError, ParameterError
 from physkit.coupling import ImmersedBody, ImmersedMotion
+from physkit.coupling.immersed._displaced_fluid import displaced_inertia
 from physkit.fields import FlowState
 from physkit.fields.equations import AbstractSolid, Ball, IncompressibleFlow
 from physkit.geometry import Box, Grid, NoSlip
@@ -58,12 +59,12 @@ def momentum(state, body, cells=(16, 16)):
 
 
 def test_momentum_is_exchanged():
-    """What the fluid gains the body loses: to how well cells cover a disk; the flow has no divergence."""
+    """What the fluid gains the body loses, to rounding; the flow has no divergence."""
     sim, state, body = setup(disk(0.3, (0.2, -0.1, 0.0), 0.5))
     end = after(sim, state, 10)
     before, found = momentum(state, body), momentum(end, body)
     assert np.all(np.abs(end["bodies"].velocity[0, :2]) < np.abs(state["bodies"].velocity[0, :2]))
-    np.testing.assert_allclose(found, before, atol=4e-3 * np.max(np.abs(before)))
+    np.testing.assert_allclose(found, before, atol=1e-15)
     assert float(jnp.max(jnp.abs(end["flow"].divergence().data))) < 1e-12
     place = np.asarray(end["bodies"].position[0])
     assert place[0] > 0.51
@@ -71,29 +72,31 @@ def test_momentum_is_exchanged():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
-def test_added_mass(ratio):
-    """A push on a disk in a fluid almost without friction accelerates the fluid around it, too: m + πR²ρ."""
-    radius, push = 0.1, 0.01
-    mass = ratio * math.pi * radius**2
+def test_added_mass():
+    """A push on a disk in a fluid almost without friction accelerates the fluid around it, too: m + πR²ρ.
+
+    The flow clings to the disk over a part of a cell, which is of first order in h and extrapolated away here;
+    `oscillating-disk` of the published numbers compares a resolved layer of friction with Stokes'.
+    """
+    radius, push, mass = 0.1, 0.01, 0.1
 
     def pushed(t, bodies):
         return jnp.asarray([[push, 0.0, 0.0]]) + 0 * bodies.position, 0 * bodies.position
 
     force = ExternalWrench(pushed, component="bodies")
-    sim, state, _ = setup(
-        disk(mass, radius=radius), cells=(96, 96), nu=1e-6, dt=0.01, force=force, radius=radius,
-        periodic=False,
-    )  # fmt: skip
-    end = after(sim, state, 20)
-    found = float(end["bodies"].velocity[0, 0]) / 0.2
-    # A disk in a box five times as wide: the fluid between has to come back, some πR² more of it; and the fluid
-    # a cell or two off the disk sticks to it.
-    slow, fast = (
-        push / (mass + math.pi * r**2 * (1 + 2 * math.pi * radius**2))
-        for r in (radius + 2 / 96, radius)
-    )
-    assert slow < found < fast
+    found = []
+    for cells in (64, 128):
+        sim, state, _ = setup(
+            disk(mass, radius=radius), cells=(cells, cells), nu=1e-7, dt=0.01, force=force,
+            radius=radius, periodic=False,
+        )  # fmt: skip
+        end = after(sim, state, 10)
+        fluid = push * 0.1 / float(end["bodies"].velocity[0, 0]) - mass
+        # In a box five times as wide the fluid between has to come back.
+        found.append(fluid / (math.pi * radius**2) - 2 * math.pi * radius**2)
+    coarse, fine = found
+    assert 1 < fine < coarse
+    assert 2 * fine - coarse == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.slow
@@ -137,6 +140,17 @@ def test_a_ball_in_space_and_other_shapes():
     )
     state = body.fill({"flow": FlowState.of(grid), "bodies": bodies})
     end = after(pk.Simulation(ARS343(*terms), dt=0.02), state, 10)
+    # Twelve cells, and a distance that is not quite one.
+    volume = float(displaced_inertia(body.place(state, grid))[0, 0])
+    assert volume == pytest.approx(4 / 3 * math.pi * 0.3 * 0.15**2, rel=0.1)
+    np.testing.assert_allclose(
+        *(
+            [float(u.data.sum()) / 12**3 for u in s["flow"].velocity]
+            + (0.06 - volume) * np.asarray(s["bodies"].velocity[0])
+            for s in (end, state)
+        ),
+        atol=1e-14,
+    )
     assert float(end["bodies"].kinetic_energies()[0]) < float(bodies.kinetic_energies()[0])
     assert float(jnp.max(jnp.abs(end["flow"].divergence().data))) < 1e-12
     # Turned the other way about with all that turns with it, the flow is the same, seen from there.

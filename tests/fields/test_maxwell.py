@@ -133,6 +133,30 @@ def test_a_slab_reflects_as_airy_says():
     np.testing.assert_allclose(through / pulse, np.abs(t) ** 2, atol=3e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+def test_an_absorbing_slab_at_its_resonance_is_of_second_order(offset):
+    """Where |n| reaches 3.6; with a rear that lies on a node, or in the middle of a cell."""
+    frequencies = 2 * np.pi * np.array([0.85, 0.95, 1.0, 1.05, 1.15])
+    epsilon = 1 + (2 * np.pi) ** 2 / ((2 * np.pi) ** 2 - frequencies**2 - 0.5j * frequencies)
+
+    def deviation(cells):
+        def spectra(media):
+            simulation, state = dielectric_slab(
+                1.0, thickness, cells=cells, frequencies=frequencies, media=media
+            )
+            end = simulate(simulation, state, math.ceil(60 / float(simulation.dt)))
+            return [np.asarray(end.summary[n]["flux"]) for n in ("reflected", "transmitted")]
+
+        thickness = 0.25 + offset / cells
+        (back, _), (_, pulse) = spectra((Lorentz(1.0, 2 * np.pi, 0.5),)), spectra(())
+        return -back / pulse - np.abs(slab_coefficients(frequencies, epsilon, thickness)[0]) ** 2
+
+    coarse, fine = deviation(40), deviation(80)
+    np.testing.assert_allclose(fine, 0, atol=0.005)
+    np.testing.assert_allclose(coarse / fine, 4, atol=0.5)
+
+
 def test_a_body_covers_its_center():
     grid = Grid(Box([1.0], False), (16,))
     for radius in (0.1, 0.3):  # both larger than the cell about the center, a node

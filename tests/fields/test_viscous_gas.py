@@ -1,6 +1,7 @@
 """Friction and heat, scalars, positive fluxes, self-gravity; the solvers of Roe and Liou."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -255,7 +256,9 @@ def test_derivatives_beside_a_wall_that_holds_the_gas(solver):
 
 
 @pytest.mark.slow
-def test_battery_of_points_and_limited_fluxes():
+def test_battery_of_points_and_limited_fluxes(monkeypatch):
+    # Derivatives by the range of the data, which it leaves out, are 10⁻⁶ to 10⁻⁵ of all: here they count.
+    monkeypatch.setattr(jax.lax, "stop_gradient", lambda x: x)
     law = Euler(1.4, reconstruction=pk.reconstructions.AWENO5(), keeps_positive=True)
     check_tendency(law, flow((5, 4)))
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import Rate, einsum, matmul
@@ -13,6 +12,7 @@ from physkit.fields import Field
 from physkit.fields.equations import AbstractGrip, SolidHold, ghosted_coordinates
 from physkit.particles import RigidBodies, RigidBodyIncrement
 
+from ._displaced_fluid import among_all, covered_volumes, displaced_inertia, motions
 from ._placed_body import PlacedBody
 
 
@@ -43,32 +43,26 @@ class FreeGrip(AbstractGrip):
         self.density = density
         grid, d = velocity[0].grid, len(velocity)
         self.grid = grid
-        size = grid.cell_volume ** (1 / d)
-        dtype = velocity[0].data.dtype
         self.holds, self.units, self.places, self.weights, self.inside = [], [], [], [], []
-        volume, virtual, held = [], [], []
+        volume, held = [], []
         for k, u in enumerate(velocity):
             hold = SolidHold(placed, t, u)
-            weights = grid.cell_volume
-            for along in grid.quadrature_weights(u.location):
-                weights = weights * jnp.asarray(along, dtype)
-            weights = jnp.broadcast_to(weights, u.data.shape)
-            inside = weights * covered_share(hold.distance[hold.middle], size)
-            which, units = modes(placed, k, ghosted_coordinates(u.coordinates, grid.spacing))
+            weights, inside = covered_volumes(u, hold.distance[hold.middle])
+            x = ghosted_coordinates(u.coordinates, grid.spacing)
+            which, units = motions(k, placed.from_center(x))
+            place = among_all(which, d, u.data)
             here = units[(slice(None), *hold.middle)]
-            # Where the entries of this component's motions go among those of all.
-            place = jnp.asarray(np.eye(3 if d == 2 else 6)[list(which)], dtype)
             moved = weights[None] * jax.vmap(hold.of)(units)
-            for entries, other in ((virtual, inside[None] * here), (held, moved)):
-                products = grid.sum(here[:, None] * other[None])
-                entries.append(einsum("qi,qr,rj->ij", place, products, place))
+            products = grid.sum(here[:, None] * moved[None])
+            held.append(einsum("qi,qr,rj->ij", place, products, place))
             volume.append(grid.sum(inside) / d)
             self.holds.append(hold)
             self.units.append(units)
             self.places.append(place)
             self.weights.append(weights)
             self.inside.append(inside)
-        self.volume, self.virtual, self.held = (sum(x[1:], x[0]) for x in (volume, virtual, held))
+        self.volume, self.held = (sum(x[1:], x[0]) for x in (volume, held))
+        self.virtual = displaced_inertia(placed)
 
     def own(self, component: int) -> Array:
         of_mine = matmul(self.places[component], self._motion())
@@ -119,27 +113,3 @@ class FreeGrip(AbstractGrip):
         if len(self.holds) == 3:
             return jnp.concatenate([speed, turning])
         return jnp.concatenate([speed[:2], turning[2:]])
-
-
-def modes(
-    placed: PlacedBody, component: int, x: Sequence[Array]
-) -> tuple[tuple[int, ...], Float[Array, "q ..."]]:
-    """One component of the velocities of a unit of each motion that has it: which motions, and `[q, *points]`.
-
-    Motions are those along the axes, then those about them; in the plane along x, along y, about z.
-    """
-    d, r = len(x), placed.from_center(x)
-    shape = jnp.broadcast_shapes(*(part.shape for part in r))
-    if d == 2:
-        which, turns = (component, 2), [-r[1] if component == 0 else r[0]]
-    else:
-        # (ω × r)_k = ω_i r_j − ω_j r_i for (k, i, j) in cyclic order.
-        i, j = (component + 1) % 3, (component + 2) % 3
-        which, turns = (component, 3 + i, 3 + j), [r[j], -r[i]]
-    parts = [jnp.ones(shape, r[0].dtype), *(jnp.broadcast_to(turn, shape) for turn in turns)]
-    return which, jnp.stack(parts)
-
-
-def covered_share(distance: Array, size: Array) -> Array:
-    """How much of a cell around a point lies inside of a surface."""
-    return jnp.clip(0.5 - distance / size, 0.0, 1.0)

@@ -13,6 +13,7 @@ from physkit.core import (
     State,
     combine_rates,
     describe,
+    einsum,
     get_component,
     matmul,
     safe_divide,
@@ -23,9 +24,8 @@ from physkit.fields.equations import as_solids
 from physkit.geometry import AXES
 from physkit.particles.forces import Forces
 
-from ._free_grip import covered_share
+from ._displaced_fluid import among_all, covered_volumes, displaced_inertia, motions
 from ._immersed_body import ImmersedBody
-from ._placed_body import PlacedBody
 
 
 class ImmersedMotion(AbstractTerm):
@@ -89,15 +89,27 @@ class ImmersedMotion(AbstractTerm):
         turned, moments = placed.turned, bodies.inertia[body.index]
         torque = matmul(turned, force[body.index, 3:])
         turning = matmul(turned.T, safe_divide(torque, moments))
-        pushed = PlacedBody(
-            placed.shape, placed.position, placed.orientation,
-            force[body.index, :3] / bodies.mass[body.index], turning, grid,
-        )  # fmt: skip
-        size = grid.cell_volume ** (1 / grid.dimension)
-        out = {}
+        push = force[body.index, :3] / bodies.mass[body.index]
+        d = grid.dimension
+        wanted = jnp.concatenate([push[:d], turning if d == 3 else turning[2:]])
+        shares, units, places, covered = [], [], [], []
         for k, u in enumerate(flow.velocity):
             x = tuple(u.coordinates)
-            share = covered_share(jnp.broadcast_to(placed.distance(clock.t, x), u.data.shape), size)
-            values = (share * pushed.velocity(clock.t, x)[k]).astype(u.data.dtype)
+            distance = jnp.broadcast_to(placed.distance(clock.t, x), u.data.shape)
+            around, inside = covered_volumes(u, distance)
+            which, here = motions(k, placed.from_center(x))
+            place = among_all(which, d, u.data)
+            products = grid.sum(here[:, None] * (inside[None] * here)[None])
+            covered.append(einsum("qi,qr,rj->ij", place, products, place))
+            shares.append(inside / around)
+            units.append(here)
+            places.append(place)
+        # The cells that it covers are not quite its volume: they get the momentum that its volume should have.
+        total = matmul(displaced_inertia(placed), wanted)
+        motion = jnp.linalg.solve(sum(covered[1:], covered[0]), total)
+        out = {}
+        for k, u in enumerate(flow.velocity):
+            each = matmul(places[k], motion).reshape(-1, *[1] * d)
+            values = (shares[k] * jnp.sum(units[k] * each, axis=0)).astype(u.data.dtype)
             out[f"velocity_{AXES[k]}"] = FieldIncrement(values, u.location)
         return out

@@ -131,6 +131,11 @@ class Lorentz(AbstractDispersiveMedium):
     - `damping`: γ ≥ 0, 1 / time; without any if left out.
     - `shape`: as for `Dielectric`.
 
+    **Notes:** near ω₀ the wave in it is short and decays within a few cells: cells should be counted per
+    wavelength over |n|. The power that a slab with |n| = 3.6 reflects at its resonance is off by 0.06, 0.017,
+    0.004, 0.001 with 20, 40, 80, 160 cells per wavelength in vacuum: second order. Of a cell that a surface
+    cuts it fills its share: second order for E along the surface, first order for E across it.
+
     **Reference:** Joseph, Hagness & Taflove, Opt. Lett. 16, 1412 (1991).
     """
 

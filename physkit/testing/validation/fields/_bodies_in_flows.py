@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from physkit.core import param, safe_sqrt
 from physkit.coupling import ImmersedBody, ImmersedMotion
 from physkit.fields import FlowState
-from physkit.fields.equations import Ball, BodyForce, IncompressibleFlow
+from physkit.fields.equations import AbstractSolid, Ball, BodyForce, IncompressibleFlow
 from physkit.geometry import Box, Grid, NoSlip
 from physkit.integrators import ARS222, BackwardEuler
+from physkit.observe import Every, Velocities
 from physkit.particles import RigidBodies
 from physkit.particles.forces import ExternalWrench
 from physkit.simulate import Simulation, simulate
@@ -89,6 +91,78 @@ def free_disks() -> dict[str, Any]:
     return out
 
 
+class _Ring(AbstractSolid):
+    """What lies outside of a circle about the middle of the unit square."""
+
+    radius: Any = param()
+
+    def distance(self, t: Any, x: Any) -> Any:
+        del t
+        return self.radius - safe_sqrt((x[0] - 0.5) ** 2 + (x[1] - 0.5) ** 2)
+
+
+def oscillating_disk() -> dict[str, Any]:
+    """A disk twice as heavy as the fluid in a ring 4.5 times as wide, shaken by a small force: the inertia and
+    the friction of the fluid, over the mass of what the disk displaces. With a layer of friction of 2.9 cells,
+    19 cells across: against Stokes' equations; nearly without friction, where the layer is far below a
+    cell: extrapolated from 64 and 128 cells."""
+    omega, inner, outer, push, ratio = 2 * math.pi, 0.1, 0.45, 1e-4, 2.0
+    displaced = math.pi * inner**2
+    ball = ImmersedBody(Ball([0.0, 0.0], inner), "disk")
+    solids = (ball, _Ring(outer))
+
+    def shake(t: Any, bodies: RigidBodies) -> tuple[Any, Any]:
+        force = jnp.asarray([[push, 0.0, 0.0]]) * jnp.cos(omega * t)
+        return force + 0 * bodies.position, 0 * bodies.position
+
+    def found(cells: int, nu: float, periods: int) -> complex:
+        steps = math.ceil(max(60, 20 * nu * cells**2 / omega * math.pi))
+        mass = ratio * displaced
+        inertia = jnp.asarray([0.25, 0.25, 0.5]) * mass * inner**2
+        terms = (
+            IncompressibleFlow(nu, "flow", implicit=False, solids=solids),
+            ImmersedMotion((ball,), "flow", ExternalWrench(shake, component="disk")),
+        )
+        observer = Every(1, velocity=Velocities("disk"))
+        sim = Simulation(ARS222(*terms), dt=1 / steps, observers=observer)
+        start = {
+            "flow": FlowState.of(Grid([1.0, 1.0], (cells, cells))),
+            "disk": RigidBodies([[0.5, 0.5, 0.0]], inertia, mass),
+        }
+        frames = jax.jit(lambda s: simulate(sim, s, periods * steps).frames["velocity"])(start)
+        last = np.asarray(frames)[-steps - 1 : -1, 0, 0]
+        angle = omega * np.arange((periods - 1) * steps, periods * steps) / steps
+        amplitude = 2 / steps * np.sum(last * np.exp(-1j * angle))
+        return (push / (1j * omega * amplitude) - mass) / displaced
+
+    nu = 0.0028
+    exact = _added_mass(inner, outer, nu, omega)
+    with_layer = found(96, nu, 3) / exact
+    rough, smooth = (found(cells, 1e-5, 1) for cells in (64, 128))
+    without = (outer**2 + inner**2) / (outer**2 - inner**2)
+    return {
+        "force": abs(with_layer),
+        "its phase": math.atan2(with_layer.imag, with_layer.real),
+        "added mass, nearly without friction": (2 * smooth - rough).real - without + 1,
+    }
+
+
+def _added_mass(inner: float, outer: float, nu: float, omega: float) -> complex:
+    """Force of a fluid on a cylinder that oscillates within another, over −iω U and the mass that it displaces:
+    of the stream function (A r + B/r + C I₁(kr) + D K₁(kr)) sin θ, k² = iω/ν."""
+    from scipy.special import iv, ivp, kv, kvp
+
+    k = np.sqrt(1j * omega / nu)
+    # Both Bessel functions are 1 where they are largest.
+    high, low = iv(1, k * outer), kv(1, k * inner)
+    rows = []
+    for r in (inner, outer):
+        rows.append([r, 1 / r, iv(1, k * r) / high, kv(1, k * r) / low])
+        rows.append([1, -1 / r**2, k * ivp(1, k * r) / high, k * kvp(1, k * r) / low])
+    moving = np.linalg.solve(np.array(rows), np.array([inner, 1, 0, 0]))
+    return complex(2 * moving[1] / inner**2 - 1)
+
+
 CASES = (
     Case(
         "square-duct",
@@ -119,6 +193,17 @@ CASES = (
             )
         ),
         "Sangani & Acrivos, Int. J. Multiphase Flow 8, 193 (1982)",
+        slow=True,
+    ),
+    Case(
+        "oscillating-disk",
+        oscillating_disk,
+        (
+            Published("force", 1.0, 0.1),  # over Stokes'
+            Published("its phase", 0.0, 0.05),
+            Published("added mass, nearly without friction", 1.0, 0.03),
+        ),
+        "Stokes 1851; Chen, Wambsganss & Jendrzejczyk, J. Appl. Mech. 43, 325 (1976)",
         slow=True,
     ),
 )
