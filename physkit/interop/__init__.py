@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         from_xarray as from_xarray,
         to_xarray as to_xarray,
     )
+    from ._mdanalysis import from_mdanalysis as from_mdanalysis
     from ._numpy import to_numpy as to_numpy
     from ._openqasm import read_openqasm as read_openqasm, write_openqasm as write_openqasm
     from ._read_structure import read_structure as read_structure

@@ -1,6 +1,11 @@
 """Free energies from samples whose answer is known: MBAR, WHAM, thermodynamic integration."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -85,6 +90,51 @@ def test_umbrella_windows_give_the_profile_of_a_well():
     counts = np.array([np.histogram(row, edges)[0] for row in inside])
     bias = 0.5 * k * (binned.centers - centers[:, None]) ** 2
     np.testing.assert_allclose(windows.values, direct_wham(counts, bias), atol=1e-5)
+
+
+WINDOWS = """
+import jax
+import physkit as pk
+from physkit import sampling
+
+jax.config.update("jax_enable_x64", True)
+
+
+def windows():
+    x = sampling.CollectiveVariable(lambda particles: particles.position[0, 0])
+    well = pk.ExternalEnergy(lambda t, p: p.position[0, 0] ** 4 - 2 * p.position[0, 0] ** 2)
+    bath = pk.BAOAB(well + pk.HarmonicBias(x, stiffness=8.0), temperature=0.3, friction=1.0)
+    simulation = pk.Simulation(bath, 0.05, pk.Every(20, x=sampling.CollectiveVariables()))
+    center = lambda model: pk.find(model, pk.HarmonicBias).center
+    over = pk.SweepAxis(center, [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], name="center")
+    return pk.Sweep((simulation, pk.Particles([[1.0]])), 400_000, over=over, key=0)
+"""
+
+
+@pytest.mark.slow
+def test_umbrella_windows_go_on_after_kill_9(tmp_path):
+    """A process that computes windows is killed; what goes on has the bits of windows left alone."""
+    (tmp_path / "windows.py").write_text(
+        WINDOWS + "\n\npk.sweep(windows(), to='killed', chunk_size=1, progress=False)\n"
+    )
+    command = [sys.executable, "windows.py"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    victim = subprocess.Popen(command, cwd=tmp_path, env=env)
+    chunks = tmp_path / "killed" / "chunks"
+    while len(list(chunks.glob("0*.h5"))) < 2:
+        assert victim.poll() is None, "it ended before it was killed"
+        time.sleep(0.01)
+    victim.kill()  # SIGKILL
+    assert victim.wait() == -signal.SIGKILL
+    assert len(list(chunks.glob("0*.h5"))) < 7
+    subprocess.run(command, cwd=tmp_path, env=env, check=True)
+    names = {}
+    exec(WINDOWS, names)
+    with jax.enable_x64(True):
+        alone = np.asarray(pk.sweep(names["windows"](), chunk_size=1, progress=False)["x"])
+    found = np.asarray(pk.open(tmp_path / "killed")["x"])
+    np.testing.assert_array_equal(found, alone)
+    assert found.shape == (7, 20_001)
 
 
 def test_periodic_windows_and_empty_bins():
