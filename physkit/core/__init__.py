@@ -166,7 +166,10 @@ from .numerics._nonzero import (
     index_of_set_bit as index_of_set_bit,
     nonzero_indices as nonzero_indices,
 )
-from .numerics._placement import is_on_cpu as is_on_cpu
+from .numerics._placement import (
+    QUICK_COMPILER_OPTIONS as QUICK_COMPILER_OPTIONS,
+    is_on_cpu as is_on_cpu,
+)
 from .numerics._poison import poison_where as poison_where
 from .numerics._rounding import (
     call_isolated as call_isolated,

@@ -1,13 +1,12 @@
 """Programs that are found again by what they compute, so that a second fit compiles nothing."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 
-from physkit.core import PyTree
+from physkit.core import QUICK_COMPILER_OPTIONS, PyTree, is_on_cpu
 from physkit.storage import program_digest
 
 
@@ -32,16 +31,23 @@ class TracedProgram:
         return hash(self.digest)
 
 
-@partial(jax.jit, static_argnums=0)
-def _call(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> list[Any]:
+def _run(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> list[Any]:
     return program(constants, arrays)
 
 
-def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+_call = jax.jit(_run, static_argnums=0)
+_call_quickly = jax.jit(_run, static_argnums=0, compiler_options=QUICK_COMPILER_OPTIONS)
+
+
+def compile_by_content(
+    function: Callable[..., PyTree], *, quickly: bool = False
+) -> Callable[..., PyTree]:
     """`eqx.filter_jit(function)` that asks what a function computes, not which object it is.
 
     It is traced once for each structure of arguments, and compiled only if no function before has computed the
     same: with all that it closes over, which `jax.jit` would take to be what it was.
+
+    - `quickly`: on CPUs with few optimizations, for programs of few numbers, or whose work is linear algebra.
     """
     known: dict[Any, tuple[TracedProgram, list[Any], Any, PyTree]] = {}
 
@@ -55,7 +61,8 @@ def compile_by_content(function: Callable[..., PyTree]) -> Callable[..., PyTree]
             closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
             known[key] = TracedProgram(closed), list(closed.consts), jax.tree.structure(out), static
         traced, constants, out_form, static = known[key]
-        flat = _call(traced, constants, leaves)
+        run = _call_quickly if quickly and is_on_cpu(leaves) else _call
+        flat = run(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)
 
     return call

@@ -10,6 +10,8 @@ import pytest
 
 import physkit as pk
 from physkit.fit import select
+from physkit.fit.solve._iterate import triangle
+from physkit.fit.uncertainty._standard_errors import fewest_rows
 
 T = np.linspace(0.0, 2.0, 30)
 SAMPLE = 3.0 * np.exp(-1.5 * T) + 0.05 * np.random.default_rng(1).normal(size=30)
@@ -527,3 +529,15 @@ def test_a_likelihood_is_followed_to_its_minimum():
     np.testing.assert_allclose(found.standard_errors["b"], errors, rtol=1e-4)
     assert found.loss == pytest.approx(float(loss(exact)), rel=1e-9)
     assert len(found.history.loss) == found.steps
+
+
+@pytest.mark.parametrize("shape", [(1000, 3), (130, 5), (7, 3), (2, 3)])
+def test_triangles_by_blocks_of_rows_keep_sums_of_squares(shape):
+    matrix = np.random.default_rng(0).normal(size=shape)
+    square = matrix.T @ matrix
+    on_host = fewest_rows(matrix)
+    np.testing.assert_allclose(on_host.T @ on_host, square, rtol=0, atol=1e-11)
+    compiled = np.asarray(triangle(jnp.asarray(matrix)))
+    np.testing.assert_allclose(compiled.T @ compiled, square, rtol=0, atol=1e-11 * square.max())
+    assert len(on_host) <= shape[1]
+    assert len(compiled) <= shape[1]

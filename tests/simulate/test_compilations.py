@@ -198,6 +198,29 @@ def test_a_fit_sees_what_its_objective_closes_over():
     np.testing.assert_allclose(compute().values["m"], first + 1, rtol=1e-6)
 
 
+def test_a_simulation_of_numbers_that_are_inputs_is_traced_once():
+    traced = []
+
+    def position(now):
+        traced.append(1)
+        return now.state.position
+
+    trap = pk.HarmonicTrap(stiffness=1.0)
+    sim = pk.Simulation(pk.VelocityVerlet(trap), dt=0.1, observers=pk.Every(1, position=position))
+    state = pk.Particles(jnp.ones((1, 1)), jnp.zeros((1, 1)), jnp.ones(1))
+
+    def residuals(model):
+        return pk.simulate(*model, 10).frames["position"] - 0.3
+
+    def fit():
+        pk.fit(residuals, (sim, state), where=lambda m: m[1].position, progress=False)
+        return len(traced)
+
+    once = fit()
+    assert once > 0
+    assert fit() == once
+
+
 def test_recordings_are_read_without_programs(tmp_path):
     sim, state = vortices()
     pk.run(sim, state, sim.observation_period, to=tmp_path / "run", progress=False)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
+from jaxtyping import Array, Float
 
 from physkit.core import PyTree, as_device_array, matmul
 
@@ -15,6 +16,7 @@ from .._program import compile_by_content
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
 
+_ROWS_PER_BLOCK = 64  # of a factorization, at least
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
 # Called with the step, the losses, the norms of the gradients, and z, of all starts.
 Report: TypeAlias = Callable[[int, np.ndarray, np.ndarray, jax.Array], None]
@@ -25,6 +27,7 @@ class Descent(NamedTuple):
 
     - `z`: `[s p]`; `losses`, `gradients`: `[steps s]`, NaN where a start was done before.
     - `done`: the solver was satisfied; `diverged`: not finite.
+    - `at_end`: value and derivative at z of a single start, if they were computed on the way.
     """
 
     z: jax.Array
@@ -32,6 +35,7 @@ class Descent(NamedTuple):
     gradients: np.ndarray
     done: np.ndarray
     diverged: np.ndarray
+    at_end: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def steps(self) -> np.ndarray:
@@ -43,12 +47,13 @@ class CompiledSolver(NamedTuple):
     """A solver's compiled init and step, and the objective's values and derivatives.
 
     - `init`: z → state. `evaluate`: (state, inputs) → evaluation where the solver wants one.
-    - `step`: (z, state, active, evaluation) → (z, state, (loss, norm of the gradient, done)).
+    - `step`: (z, state, active, evaluation) → (z, state, outcome), the loss, the norm of the gradient, whether
+      the solver is done, and whether rounding of the loss hides what a step more would gain.
     """
 
     init: Callable[[jax.Array], PyTree]
     evaluate: Callable[[PyTree, ObjectiveInputs], "_Evaluation"]
-    step: Callable[..., tuple[jax.Array, PyTree, tuple[jax.Array, jax.Array, jax.Array]]]
+    step: Callable[..., tuple[jax.Array, PyTree, tuple[jax.Array, ...]]]
 
 
 class _Evaluation(NamedTuple):
@@ -85,7 +90,8 @@ def compile_solver(
 ) -> CompiledSolver:
     """Compiled functions for one start, or for many under `vmap`."""
     solver = method.solver(precision)
-    near = 1e-3 * step_tolerance(precision)  # so near that one step more makes no difference
+    tolerance = step_tolerance(precision)
+    near = 1e-3 * tolerance  # so near that one step more makes no difference
     is_loss = problem.kind == "loss"
 
     # Solvers of optimistix call function(y, args): args carry what the objective's program has computed.
@@ -106,9 +112,14 @@ def compile_solver(
         done, _ = solver.terminate(function, new_z, evaluation, {}, new_state, frozenset())
         info = new_state.f_info  # the function at the last point that was accepted
         gradient = info.grad if is_loss else info.compute_grad()
+        hidden = jnp.zeros((), bool)
         if not is_loss:
-            done |= _step_left(info, problem.count) < near
-        return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done)
+            left = _step_left(info, problem.count)
+            done |= left < near
+            # The square of what is left is that part of the sum of squares that a step more would take away.
+            rounding = 4 * float(np.finfo(precision).eps) * problem.count / z.size
+            hidden = (left < tolerance) & (left**2 < rounding)
+        return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done, hidden)
 
     def step_if_active(z: jax.Array, state: PyTree, active: jax.Array, evaluation: _Evaluation):
         new_z, new_state, outcome = step(z, state, evaluation)
@@ -123,14 +134,14 @@ def compile_solver(
 
     if not many:
         return CompiledSolver(
-            compile_by_content(init),
+            compile_by_content(init, quickly=True),
             lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)),
-            compile_by_content(step_if_active),
+            compile_by_content(step_if_active, quickly=True),
         )
     by_start = eqx.if_array(0)
     evaluate_batch = compile_by_content(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
     return CompiledSolver(
-        compile_by_content(eqx.filter_vmap(init)),
+        compile_by_content(eqx.filter_vmap(init), quickly=True),
         lambda state, inputs: _Evaluation(*evaluate_batch(state.y_eval, inputs)),
         compile_by_content(
             eqx.filter_vmap(step_if_active, in_axes=(by_start, by_start, 0, by_start))
@@ -152,10 +163,25 @@ def _compress(evaluation: _Evaluation) -> _Evaluation:
     count, p = evaluation.jacobian.shape
     if count <= p + 1:
         return evaluation
-    both = jnp.concatenate([evaluation.jacobian, evaluation.value[:, None]], axis=1)
-    r = jnp.linalg.qr(both, mode="r")
+    r = triangle(jnp.concatenate([evaluation.jacobian, evaluation.value[:, None]], axis=1))
     r = r * jnp.where(jnp.diagonal(r) < 0, -1, 1)[:, None]  # one factor, so that steps compare
     return _Evaluation(r[:, p], r[:, :p])
+
+
+def triangle(matrix: Float[Array, "n p"]) -> Float[Array, "r p"]:
+    """R of QR, by blocks of rows: R of the triangles of all blocks, one below the other.
+
+    In blocks that stay in a core's cache the factorization of a tall matrix is several times as fast.
+    """
+    n, p = matrix.shape
+    rows = max(_ROWS_PER_BLOCK, 3 * p)
+    while n > 2 * rows:
+        blocks = -(-n // rows)
+        # Rows of zeros change no R.
+        padded = jnp.pad(matrix, ((0, blocks * rows - n), (0, 0))).reshape(blocks, rows, p)
+        matrix = jnp.linalg.qr(padded, mode="r").reshape(blocks * p, p)
+        n = len(matrix)
+    return jnp.linalg.qr(matrix, mode="r")
 
 
 def _step_left(info: PyTree, count: int) -> jax.Array:
@@ -170,27 +196,43 @@ def _step_left(info: PyTree, count: int) -> jax.Array:
 
 
 def iterate(
-    solver: CompiledSolver, z: jax.Array, inputs: ObjectiveInputs, max_steps: int, report: Report
+    solver: CompiledSolver,
+    z: jax.Array,
+    inputs: ObjectiveInputs,
+    max_steps: int,
+    report: Report,
+    at_start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Descent:
-    """From z, `[s p]`, until every start is done, has diverged, or gains nothing any more."""
+    """From z, `[s p]`, until every start is done, has diverged, or gains nothing any more.
+
+    `at_start`: value and derivative at z of a single start, if they are known.
+    """
     many = len(z) > 1
     position = z if many else as_device_array(np.asarray(z)[0])
     state = solver.init(position)
     done, diverged = np.zeros(len(z), bool), np.zeros(len(z), bool)
     lowest, without_gain = np.full(len(z), np.inf), np.zeros(len(z), int)
     losses, gradients = [], []
+    at_end = None
     # Driven from the host: progress can be shown, and the one expensive program serves all steps.
     for count in range(1, max_steps + 1):
         active = ~(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN))
         flags = as_device_array(active if many else np.asarray(True))
-        evaluation = solver.evaluate(state, inputs)
+        tried = state.y_eval
+        if at_start is not None and count == 1 and _is_same(tried, position):
+            evaluation = _Evaluation(*(as_device_array(np.asarray(x, z.dtype)) for x in at_start))
+        else:
+            evaluation = solver.evaluate(state, inputs)
         position, state, outcome = solver.step(position, state, flags, evaluation)
-        loss, gradient, finished = (np.atleast_1d(np.asarray(x)) for x in outcome)
+        if not many and _is_same(tried, position):
+            at_end = evaluation
+        loss, gradient, finished, hidden = (np.atleast_1d(np.asarray(x)) for x in outcome)
         finite = np.isfinite(loss)
         losses.append(np.where(active, loss, np.nan))
         gradients.append(np.where(active, gradient, np.nan))
         diverged |= active & ~finite
-        done |= active & finite & finished
+        # Where rounding hides what there is to gain, the first step that gains nothing is the last.
+        done |= active & finite & (finished | (hidden & ~(loss < lowest)))
         # Near the minimum rounding makes the loss go up and down without an end.
         without_gain = np.where(finite & (loss < lowest), 0, without_gain + 1)
         lowest = np.where(finite, np.fmin(lowest, loss), lowest)
@@ -203,4 +245,9 @@ def iterate(
         np.array(gradients),
         done,
         diverged,
+        None if at_end is None else (np.asarray(at_end.value), np.asarray(at_end.jacobian)),
     )
+
+
+def _is_same(a: jax.Array, b: jax.Array) -> bool:
+    return np.array_equal(np.asarray(a), np.asarray(b))

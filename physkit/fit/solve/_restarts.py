@@ -13,7 +13,7 @@ import numpy as np
 
 from physkit.core import Key, as_device_array, replace_fields
 
-from ..uncertainty._standard_errors import singular_value_cutoff
+from ..uncertainty._standard_errors import fewest_rows, singular_value_cutoff
 from ._coordinates import Coordinates, natural_coordinates, values_at
 from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
@@ -72,6 +72,7 @@ def minimize_with_restarts(
         return on_host(program(z, inputs), natural.precision)
 
     value, jacobian = at_start
+    at_origin = inputs
     inputs, z = _scaled_inputs(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
         own = _in_own_units(report, inputs, float(inputs.unit), 0)
@@ -90,7 +91,12 @@ def minimize_with_restarts(
         steps_left = method.max_steps - steps
         # Several starts share one scale of columns: none is scaled anew before the best is known.
         most_steps = min(_STEPS_PER_START, steps_left) if len(z) == 1 else steps_left
-        descent = iterate(solver, z, inputs, most_steps, _in_own_units(report, inputs, unit, steps))
+        own = _in_own_units(report, inputs, unit, steps)
+        # What is known where it starts is not computed again, if it starts there.
+        at_z = None
+        if len(z) == 1 and not np.any(np.asarray(z)):
+            at_z = _in_units_of(inputs, at_origin, value, jacobian)
+        descent = iterate(solver, z, inputs, most_steps, own, at_z)
         if first is None:
             first = descent._replace(losses=descent.losses * unit)
             best = _best_start(descent)
@@ -107,7 +113,12 @@ def minimize_with_restarts(
             inputs.coordinates, as_device_array(np.asarray(descent.z)[column]), natural.scale
         )
         unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
-        value, jacobian = evaluate(coordinates.origin, unscaled)
+        if descent.at_end is None:
+            value, jacobian = evaluate(coordinates.origin, unscaled)
+        else:
+            at_end = _in_units_of(unscaled, inputs, *descent.at_end)
+            value, jacobian = (np.asarray(x, natural.precision) for x in at_end)
+        at_origin = unscaled
         is_last = steps >= method.max_steps
         # Done, or ended before its steps were used up: nothing was gained any more.
         stopped = bool(descent.done[column]) or (taken.sum() < _STEPS_PER_START and not is_last)
@@ -230,6 +241,15 @@ def _scaled_inputs(
     return inputs._replace(coordinates=scaled, unit=unit), starts
 
 
+def _in_units_of(
+    inputs: ObjectiveInputs, before: ObjectiveInputs, value: np.ndarray, jacobian: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Value and derivative at one point in the units of `inputs`, from those of `before`."""
+    unit = np.asarray(before.unit) / np.asarray(inputs.unit)
+    columns = np.asarray(inputs.coordinates.scale) / np.asarray(before.coordinates.scale)
+    return np.asarray(value * unit), np.asarray(jacobian * (unit * columns))
+
+
 def _unit_like(unit: jax.Array, value: float) -> jax.Array:
     return as_device_array(np.asarray(value, unit.dtype))
 
@@ -251,10 +271,8 @@ def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, f
     """The largest change of a parameter in the next Gauss–Newton step: in its own size, and in standard
     errors (root mean square)."""
     count, p = jacobian.shape
-    both = np.concatenate([jacobian, value[:, None]], axis=1).astype(float)
-    if count > p + 1:
-        # R of [J r]: the same sums of squares in p + 1 rows.
-        both = np.linalg.qr(both, mode="r")
+    # [J r] with the same sums of squares in p + 1 rows.
+    both = fewest_rows(np.concatenate([jacobian, value[:, None]], axis=1))
     jacobian_rows, residuals = both[:, :p], both[:, p]
     length = np.linalg.norm(jacobian_rows, axis=0)
     # Columns of one length, so that what counts as determined does not depend on units.

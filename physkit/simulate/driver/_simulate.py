@@ -133,7 +133,11 @@ def simulate_on_one_device(
     """`simulate` without devices; `steps` is known to be a multiple of the observation period."""
     is_start = not isinstance(carry_or_state, Carry)
     if is_tracing():
-        return _call_program(steps, False, sim, carry_or_state, key)
+        # Where all numbers are inputs of the program around it, as in a fit, nothing could be seen of them, and
+        # a program in the program is traced once; derivatives of it, too, are known to JAX by what was traced.
+        is_hidden = _is_hidden((sim, carry_or_state, key))
+        call = _call_compiled if is_hidden else _call_program
+        return call(steps, False, sim, carry_or_state, key)
     # Not part of a larger program: programs of its own, instead of one for every operation.
     if is_start and (is_concrete((sim, carry_or_state, key)) or plans_start(sim)):
         carry_or_state, key = init(sim, carry_or_state, key=key), None
@@ -155,6 +159,11 @@ def _call_program(
 
 
 _call_compiled = eqx.filter_jit(_call_program)
+
+
+def _is_hidden(inputs: PyTree) -> bool:
+    leaves = [x for x in jax.tree.leaves(inputs) if eqx.is_array(x) or isinstance(x, np.ndarray)]
+    return all(isinstance(x, jax.core.Tracer) for x in leaves)
 
 
 def _poisoned(result: Result) -> Result:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
+    QUICK_COMPILER_OPTIONS,
     AbstractGrowable,
     AbstractResizable,
     AbstractTerm,
@@ -234,9 +235,8 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
 
 # A start runs once: of a small state it is compiled faster than it would ever be run faster.
 _SMALL_STATE_BYTES = 2**20
-_QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 _start_optimized = eqx.filter_jit(at_full_precision(_start))
-_start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=_QUICK)
+_start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=QUICK_COMPILER_OPTIONS)
 
 
 def _start_compiled(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:

@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import hashlib
 import types
+import weakref
 from typing import Any
 
 import jax
@@ -26,19 +27,19 @@ def program_digest(*programs: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+# Of jaxprs, which are never changed, as long as something holds them: JAX keeps those that it has traced.
+_KNOWN: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
+
+
 class _Walker:
     """Digests of jaxprs, each computed once: loops and conditions share many of them."""
 
-    def __init__(self) -> None:
-        # The jaxpr is kept beside its digest: the address of one that was freed may be that of another.
-        self._known: dict[int, tuple[Any, str]] = {}
-
     def jaxpr(self, jaxpr: Any) -> str:
-        known = self._known.get(id(jaxpr))
+        known = _KNOWN.get(jaxpr)
         if known is None:
             text = "\n".join(self._lines(jaxpr))
-            known = self._known[id(jaxpr)] = jaxpr, hashlib.sha256(text.encode()).hexdigest()[:24]
-        return known[1]
+            known = _KNOWN[jaxpr] = hashlib.sha256(text.encode()).hexdigest()[:24]
+        return known
 
     def _lines(self, jaxpr: Any) -> list[str]:
         numbers: dict[Any, int] = {}  # variables in the order in which they appear
