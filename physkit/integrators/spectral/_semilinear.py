@@ -110,18 +110,21 @@ class AbstractSemilinear(AbstractIntegrator):
     def init(self, plan: SemilinearPlan, clock: Clock, state: State) -> SemilinearAux:
         caches = self.tendency.init(state)
         check_rate_shapes(self.tendency, clock, state, caches)
-        return SemilinearAux(_transform_fields(state, plan), caches)
+        return SemilinearAux(self._held_modes(plan, state), caches)
 
     def refresh(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
     ) -> SemilinearAux:
+        return SemilinearAux(self._held_modes(plan, state), aux.caches)
+
+    def _held_modes(self, plan: SemilinearPlan, state: State) -> Modes:
         modes = _transform_fields(state, plan)
         # Who moved the state may not know what holds its fields: incompressible flows are made so again.
         for term in self.tendency.terms:
             if isinstance(term, AbstractEquation) and term.component in modes:
                 field = get_component(state, term.component)
                 modes[term.component] = term.constrain_modes(field, modes[term.component])
-        return SemilinearAux(modes, aux.caches)
+        return modes
 
     def step(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux

@@ -50,10 +50,11 @@ class NavierStokes(AbstractEquation):
     **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
     k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
 
-    **Notes:** start from ∇·u = 0 (`project_solenoidal`): what is not stays and decays. Rates of other terms in
-    the same integrator (forces, buoyancy, drag of particles) are projected like its own: their gradients are
-    pressure. What another integrator of a splitting did to the velocity is projected before the next step
-    of an exponential or IMEX method.
+    **Notes:** start from ∇·u = 0 (`project_solenoidal`): exponential and IMEX methods take out what is not
+    so, with explicit ones it stays and decays. Rates of other terms in the same integrator (forces,
+    buoyancy, drag of particles) are projected like its own: their gradients are pressure. What another
+    integrator of a splitting did to the velocity is projected before the next step of an exponential or IMEX
+    method.
     In two dimensions `VorticityTransport` does the same with one field less.
 
     **Reference:** Basdevant, J. Comput. Phys. 50, 209 (1983); Orszag & Patterson, Phys. Rev. Lett.
