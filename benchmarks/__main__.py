@@ -25,6 +25,7 @@ CASES = {
         "openmm-1": ["float32"],
         "charges": ["float32", "float64"],
     }),
+    "mesh_ewald": ([3000], {"physkit": ["float32", "float64"], "jax-md": ["float32", "float64"]}),
     "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32", "float64"]}),
     "gravity": ([1000, 4096], {
         "physkit": ["float32", "float64"],

@@ -64,6 +64,8 @@ salt = pk.Particles(
     species_names=("Na", "Cl"),
     space=pk.Box([CELLS * 5.64] * 3),
 )
+if quick:  # the waves of this box for all others, too: one program
+    force = force.for_start(salt)
 
 
 def rising(t):

@@ -68,6 +68,13 @@ class MinimizationResult(NamedTuple):
     converged: bool
     allowed_force: float
 
+    def __repr__(self) -> str:
+        verdict = "converged" if self.converged else "not converged"
+        return (
+            f"MinimizationResult: {verdict} after {self.steps} steps, largest force {self.max_force:.3g} "
+            f"(allowed {self.allowed_force:.3g}); .state is where the particles are"
+        )
+
 
 class _Descent(Module):
     """The state of a descent. Velocities are FIRE's own, for particles of unit mass."""

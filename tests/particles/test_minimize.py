@@ -6,7 +6,13 @@ import pytest
 
 from physkit.core import Clock, ConvergenceError, OverlapError, ParameterError, StepCount
 from physkit.geometry import Box
-from physkit.particles import Particles, lattice, minimize, random_positions
+from physkit.particles import (
+    MinimizationResult,
+    Particles,
+    lattice,
+    minimize,
+    random_positions,
+)
 from physkit.particles.forces import (
     WCA,
     ExternalForce,
@@ -179,3 +185,10 @@ def test_what_is_at_rest_stays_there():
 def test_bad_input_and_failures(act, error, words):
     with pytest.raises(error, match=words):
         act()
+
+
+def test_a_result_prints_as_a_line():
+    shown = repr(MinimizationResult(None, 0.123456, 7, True, 0.5))
+    assert shown.startswith(
+        "MinimizationResult: converged after 7 steps, largest force 0.123 (allowed 0.5)"
+    )
