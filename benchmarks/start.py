@@ -2,6 +2,8 @@
 
 `python -m benchmarks.start [case …] [--repeats N]`: nothing comes from a cache on disk; the least of N
 processes counts. Of each case: import, building the system, its first run, and a run after that.
+`--warm`: with `pk.use_compilation_cache` in an empty folder that a process before has filled. Programs that
+are read from there count as well.
 """
 
 import argparse
@@ -9,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 # Name → (how the system is built, steps). Small sizes: what is measured does not depend on them.
@@ -23,8 +26,8 @@ CASES = {
 }
 
 
-def measure(build: str, steps: int) -> dict[str, float]:
-    """CPU seconds and programs of each stage, in this process."""
+def measure(build: str, steps: int, cache: str | None) -> dict[str, float]:
+    """CPU seconds and programs of each stage, in this process; `cache`: a folder of compiled programs."""
     began = time.process_time()
     import jax
 
@@ -38,6 +41,8 @@ def measure(build: str, steps: int) -> dict[str, float]:
     jax.monitoring.register_event_duration_secs_listener(listen)
     import physkit as pk
 
+    if cache is not None:
+        pk.use_compilation_cache(cache)
     stages = {"import": time.process_time() - began}
 
     def timed(name: str, function):
@@ -58,22 +63,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)}; all if left out")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--warm", action="store_true", help="with programs from a cache on disk")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--cache", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measure(*CASES[args.cases[0]])))
+        print(json.dumps(measure(*CASES[args.cases[0]], args.cache)))
         return
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     stages = ("import", "build", "build programs", "first run", "first run programs", "second run")
-    print("| CPU seconds, cold | " + " | ".join(stages) + " |\n|---|" + "---|" * len(stages))
+    kind = "warm cache" if args.warm else "cold"
+    print(f"| CPU seconds, {kind} | " + " | ".join(stages) + " |\n|---|" + "---|" * len(stages))
     for name in args.cases or CASES:
         command = [sys.executable, "-m", "benchmarks.start", name, "--measure"]
-        runs = [
-            json.loads(
+        with tempfile.TemporaryDirectory() as folder:
+            if args.warm:
+                command += ["--cache", folder]
+            outputs = [
                 subprocess.run(command, env=environment, check=True, capture_output=True).stdout
-            )
-            for _ in range(args.repeats)
-        ]
+                for _ in range(args.repeats + args.warm)
+            ]
+        # With a cache, the first process filled it.
+        runs = [json.loads(output) for output in outputs[args.warm :]]
         row = [f"{min(run[stage] for run in runs):.3g}" for stage in stages]
         print(f"| {name} | " + " | ".join(row) + " |", flush=True)
 
