@@ -75,11 +75,13 @@ def kob_andersen(
     )
     mixture = maxwell_boltzmann(speed, mixture, temperature)
     force = Pairwise(CutAtEachPair(_EPSILON, _SIGMA), 2.5, skin=0.4, truncation="plain")
-    observers = [Every(every, energy=_energy_per_particle, pressure=Pressure())]
-    for name, pair in {"AA": (0, 0), "AB": (0, 1), "BB": (1, 1)}.items():
-        observers.append(RadialDistribution(every, r_max=2.5, bins=125, species=pair, name=name))
+    distributions = (
+        RadialDistribution(every, r_max=2.5, bins=125, species=pair, name=name)
+        for name, pair in {"AA": (0, 0), "AB": (0, 1), "BB": (1, 1)}.items()
+    )
+    record = Every(every, energy=_energy_per_particle, pressure=Pressure())
     thermostat = BAOAB(force, temperature=temperature, friction=friction)
-    return Simulation(thermostat, dt=dt, observers=tuple(observers)), mixture
+    return Simulation(thermostat, dt=dt, observers=(record, *distributions)), mixture
 
 
 def _energy_per_particle(now: Snapshot) -> Float[Array, ""]:
