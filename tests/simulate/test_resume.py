@@ -204,7 +204,7 @@ def test_a_changed_simulation_is_refused_unless_told_otherwise(tmp_path):
     softer = dataclasses.replace(sim, dt=jnp.asarray(0.001))
     steps = 2 * sim.observation_period
     with pytest.raises(
-        MismatchError, match=r"the simulation: \.dt float64\[\] .*resume=\"changed\""
+        MismatchError, match=r"the simulation: \.dt float64\[\] .*\n.*resume=\"changed\""
     ) as caught:
         quiet(softer, state, steps, checkpoint=tmp_path, resume=True)
     assert "the code" not in str(caught.value)

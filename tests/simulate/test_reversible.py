@@ -146,7 +146,7 @@ class Link(AbstractForce):
 
 
 # Two components, each moved by its own part, whose force depends on the other.
-MODULATED_LINK, LINK = pk.forces.Modulated(Link("a", "b"), 2.1), Link("b", "a")
+MODULATED_LINK, LINK = pk.forces.Modulated(Link("a", "b"), 7.0), Link("b", "a")
 
 METHODS = [
     pk.VelocityVerlet(MODULATED_TRAP),

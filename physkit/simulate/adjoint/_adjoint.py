@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import Module, PyTree, State
+from physkit.core import Module, PhyskitError, PyTree, State
 
 # (carry, None) → (carry, records with a leading time axis). The second argument, None if left out, is there so
 # that `lax.scan` takes a body as it is: without a wrapper there is a frame less per loop in tracebacks.
@@ -68,6 +68,11 @@ class AbstractAdjoint(Module):
     def prepare_chunk(self, sim: Module, carry: PyTree) -> tuple[Module, PyTree]:
         """`sim` and `carry` as a compiled chunk begins with them, for the same bits as those of `advance`."""
         return sim, carry
+
+    def explain_error(self, error: TypeError) -> PhyskitError | None:
+        """What to say where JAX refuses a derivative of the compiled simulation; None: its own error."""
+        del error
+        return None
 
 
 class Direct(AbstractAdjoint):

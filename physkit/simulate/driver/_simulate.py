@@ -149,6 +149,10 @@ def simulate_on_one_device(
     except HIDDEN_NUMBERS:
         # A term of one's own that needs numbers at the start, and sees those that no derivative is taken of.
         return _call_program(steps, False, sim, carry_or_state, key)
+    except TypeError as error:
+        if explained := sim.adjoint.explain_error(error):
+            raise explained from error
+        raise
 
 
 def _call_program(

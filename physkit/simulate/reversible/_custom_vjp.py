@@ -41,13 +41,20 @@ def advance_reversibly(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carr
     try:
         return _advance_in_one_program(sim, carry, blocks)
     except TypeError as error:
-        # JAX raises a plain TypeError for forward mode through a custom VJP; its text is all there is to go by.
-        if "forward-mode" not in str(error):
-            raise
-        raise NotReversible(
-            "Reversible() has no forward mode (jvp, jacfwd, linearize, Hessians forward over reverse): "
-            "use adjoint=NestedCheckpoint(), or Forward() for few parameters"
-        ) from error
+        if explained := explain_forward_mode(error):
+            raise explained from error
+        raise
+
+
+def explain_forward_mode(error: TypeError) -> NotReversible | None:
+    """What to raise for JAX's plain `TypeError` of forward mode through a custom VJP; None for other errors."""
+    # Its text is all there is to go by.
+    if "forward-mode" not in str(error):
+        return None
+    return NotReversible(
+        "Reversible() has no forward mode (jvp, jacfwd, linearize, Hessians forward over reverse): "
+        "use adjoint=NestedCheckpoint(), or Forward() for few parameters"
+    )
 
 
 # Jitted even where the caller does not: executed operation by operation, the first force may differ in its last

@@ -2,12 +2,20 @@
 
 import math
 
-from physkit.core import Frame, ParameterError, PyTree, State, fusion_barrier, static
+from physkit.core import (
+    Frame,
+    ParameterError,
+    PhyskitError,
+    PyTree,
+    State,
+    fusion_barrier,
+    static,
+)
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate
 from ..loop._carry import Carry
 from ..loop._simulation import Simulation
-from ._custom_vjp import advance_reversibly
+from ._custom_vjp import advance_reversibly, explain_forward_mode
 from ._fixed_point_state import to_fixed_point
 from ._forward import prepare_reproducibly
 
@@ -86,3 +94,6 @@ class Reversible(AbstractAdjoint):
         # a compiled program. Compute it again, as the backward pass will.
         sim, carry = fusion_barrier((sim, carry))
         return sim, carry.replace(aux=prepare_reproducibly(sim, carry)[1])
+
+    def explain_error(self, error: TypeError) -> PhyskitError | None:
+        return explain_forward_mode(error)
