@@ -18,6 +18,7 @@ from physkit.core import (
     Health,
     Key,
     PyTree,
+    as_device_array,
     grow_caches,
     replace_fields,
 )
@@ -236,7 +237,7 @@ class ChunkRunner(AbstractMemberRunner):
             ) from error
         overflowing = np.asarray(overflowing)
         fault = Fault.OVERFLOW if np.any(overflowing) else 0
-        health = Health(jnp.int32(fault))
+        health = Health(as_device_array(np.int32(fault)))
         seconds = time.monotonic() - began
         return BatchAttempt(after, frames, health, seconds, compiled, overflowing)
 

@@ -19,31 +19,34 @@ class SpaceNumbers(NamedTuple):
     """What the host needs to know of a space whose numbers are visible.
 
     - `max_cutoff`, `volume`: its own. `vectors`: that cells are cut along, as rows. `heights`: of the cell
-      that they span.
+      that they span. `basis`: lattice vectors as rows, None for open space.
     """
 
     max_cutoff: float
     volume: float
     vectors: np.ndarray
     heights: np.ndarray
+    basis: np.ndarray | None
 
 
 def space_numbers(space: AbstractSpace, d: int) -> SpaceNumbers:
     """The numbers of a space that no trace hides, in `d` dimensions (host only)."""
     # Inside a trace, too, a box that is a constant has numbers: evaluate them now.
     with evaluate_now():
-        max_cutoff, volume, *arrays = _space_numbers(space, d)
-        vectors, height = (np.asarray(x, float) for x in arrays)
-        return SpaceNumbers(float(max_cutoff), float(volume), vectors, height)
+        max_cutoff, volume, vectors, height, basis = _space_numbers(space, d)
+        vectors, height = (np.asarray(x, float) for x in (vectors, height))
+        rows = None if basis is None else np.asarray(basis, float)
+        return SpaceNumbers(float(max_cutoff), float(volume), vectors, height, rows)
 
 
 @eqx.filter_jit
-def _space_numbers(space: AbstractSpace, d: int) -> tuple[Array, ...]:
+def _space_numbers(space: AbstractSpace, d: int) -> tuple[Array | None, ...]:
     # One program: operation by operation each of them would be compiled by itself.
     vectors, _ = cell_vectors(space, d, jnp.zeros(()).dtype)
     lengths = cell_lengths(space, d, vectors.dtype)
     height = heights(vectors) if lengths is None else lengths
-    return jnp.asarray(space.max_cutoff(d)), jnp.asarray(space.volume), vectors, height
+    max_cutoff, volume = jnp.asarray(space.max_cutoff(d)), jnp.asarray(space.volume)
+    return max_cutoff, volume, vectors, height, space.basis(d)
 
 
 def cell_vectors(

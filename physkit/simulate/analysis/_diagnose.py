@@ -23,6 +23,7 @@ from physkit.core import (
     PyTree,
     State,
     all_finite,
+    as_device_array,
     cast_floats,
     explain_call,
     float_dtype,
@@ -98,7 +99,8 @@ def diagnose(
     plain = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
     plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
 
-    plain_carry, bits, is_bad = _replay(sim, plain, carry.guards, plain_carry, jnp.int32(steps))
+    limit = as_device_array(np.int32(steps))
+    plain_carry, bits, is_bad = _replay(sim, plain, carry.guards, plain_carry, limit)
     if not is_bad:
         return Diagnosis(None, (), carry)
     found = Fault(int(bits))

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, StepCount, explain_call
+from physkit.core import Clock, StepCount, explain_call, static
 from physkit.fields import ElectromagneticField
 from physkit.fields.equations import Dielectric, Maxwell
 from physkit.geometry import Box, Grid
 from physkit.integrators import Yee
-from physkit.observe import ElectromagneticEnergy, Every
+from physkit.observe import AbstractQuantity, ElectromagneticEnergy, Every, Snapshot
 from physkit.simulate import Simulation
 
 from .._arguments import explain_system
@@ -61,9 +61,18 @@ def electromagnetic_cavity(
     observers = Every(
         every,
         energy=ElectromagneticEnergy(),
-        field=lambda now: now.state.Ez.data[(*peak, 0)],
+        field=_FieldAt((*peak, 0)),
     )
     return Simulation(Yee(maxwell), dt=dt, observers=observers), start
+
+
+class _FieldAt(AbstractQuantity):
+    """E_z at one point of its grid."""
+
+    index: tuple[int, ...] = static()
+
+    def __call__(self, snapshot: Snapshot) -> Array:
+        return snapshot.state.Ez.data[self.index]
 
 
 def _half_step_back(dt: float, field: ElectromagneticField) -> Clock:

@@ -1,5 +1,7 @@
 """A front across a channel of the ocean, which breaks into eddies."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -92,9 +94,10 @@ def _kinetic_energy(snapshot):
     total = 0.0
     for part in (snapshot.state.velocity_x, snapshot.state.velocity_y):
         grid = part.grid
-        # Over devices along x the mean is over all of them.
-        others = (
-            part.data - grid.space.comm.psum(jnp.sum(part.data, 0, keepdims=True)) / grid.shape[0]
-        )
-        total = total + 0.5 * grid.sum(others**2) / (grid.shape[0] * grid.shape[1] * grid.shape[2])
+        # Over devices along x the mean is over all of these.
+        along = grid.space.comm.psum(jnp.sum(part.data, 0, keepdims=True), axis=0)
+        others = part.data - along / grid.shape[0]
+        # Faces between devices are on both.
+        weighted = math.prod((others**2, *grid.quadrature_weights(part.location)))
+        total = total + 0.5 * grid.sum(weighted) / math.prod(grid.shape)
     return total

@@ -2,6 +2,7 @@
 
 from jaxtyping import Array
 
+from physkit.core import Module, param
 from physkit.fields import FlowState
 from physkit.fields.equations import Ball, IncompressibleFlow
 from physkit.geometry import Box, Dirichlet, Grid, NoSlip, Outflow
@@ -14,6 +15,19 @@ from .._arguments import explain_system
 # Re = 20: drag and lift coefficients, and the pressure difference between front and back. DFG 2D-1.
 CYLINDER_DRAG, CYLINDER_LIFT, CYLINDER_PRESSURE = 5.57953523384, 0.010618948146, 0.11752016697
 _LENGTH, _WIDTH, _DIAMETER, _VISCOSITY = 2.2, 0.41, 0.1, 1e-3
+
+
+class _Parabola(Module):
+    """The speed of a viscous flow between the walls of the channel, by its mean."""
+
+    mean: Array = param()
+
+    def along_channel(self, y: Array) -> Array:
+        return 6 * self.mean * y * (_WIDTH - y) / _WIDTH**2
+
+    def __call__(self, t: Array, x: Array, y: Array) -> tuple[Array, Array]:
+        del t, x
+        return self.along_channel(y), 0 * y
 
 
 @explain_system
@@ -36,17 +50,10 @@ def cylinder_in_channel(
     2D-1, Nabh (1998).
     """
     mean = reynolds * _VISCOSITY / _DIAMETER
-
-    def parabola(y: Array) -> Array:
-        return 6 * mean * y * (_WIDTH - y) / _WIDTH**2
-
-    def inflow(t: Array, x: Array, y: Array) -> tuple[Array, Array]:
-        del t, x
-        return parabola(y), 0 * y
-
+    inflow = _Parabola(mean)
     grid = Grid(Box([_LENGTH, _WIDTH], periodic=False), (round(cells * _LENGTH / _WIDTH), cells))
     sides = {"x": (Dirichlet(inflow), Outflow()), "y": NoSlip()}
-    flow = FlowState.of(grid, [lambda x, y: parabola(y) + 0 * x, 0.0], sides)
+    flow = FlowState.of(grid, [lambda x, y: inflow.along_channel(y) + 0 * x, 0.0], sides)
     cylinder = Ball([0.2, 0.2], _DIAMETER / 2)
     equation = IncompressibleFlow(_VISCOSITY, implicit=False, solids=(cylinder,))
     size = _WIDTH / cells

@@ -5,11 +5,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from physkit.core import PyTree, ShapeError
+from physkit.core import PyTree, ShapeError, data, param
 from physkit.integrators import BAOAB
-from physkit.observe import Every, PotentialEnergy, Snapshot
+from physkit.observe import AbstractQuantity, Every, PotentialEnergy, Snapshot
 from physkit.particles import Particles, maxwell_boltzmann
 from physkit.particles.forces import (
     BondedEnergy,
@@ -107,13 +107,21 @@ def go_model(
     state = Particles(jnp.asarray(x, dtype))
     state = maxwell_boltzmann(0 if key is None else key, state, temperature)
 
-    def native_fraction(now: Snapshot) -> Float[Array, ""]:
-        d = now.state.position[pairs[:, 0]] - now.state.position[pairs[:, 1]]
-        return jnp.mean(jnp.linalg.norm(d, axis=1) < 1.2 * jnp.asarray(lengths))
-
-    record = Every(every, contacts=native_fraction, energy=PotentialEnergy())
+    record = Every(every, contacts=_NativeFraction(pairs, lengths), energy=PotentialEnergy())
     thermostat = BAOAB(force, temperature=temperature, friction=friction)
     return Simulation(thermostat, dt=dt, observers=record), state
+
+
+class _NativeFraction(AbstractQuantity):
+    """The fraction of native contacts whose residues are within 1.2 of the native distance."""
+
+    pairs: Int[Array, "m 2"] = data()
+    lengths: Float[Array, " m"] = param()
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        i, j = self.pairs.T
+        d = snapshot.state.position[i] - snapshot.state.position[j]
+        return jnp.mean(jnp.linalg.norm(d, axis=1) < 1.2 * self.lengths)
 
 
 def _contact_energy(x: Array, p: PyTree) -> Array:

@@ -12,7 +12,7 @@ from physkit.fields import ElectromagneticField
 from physkit.fields.equations import Maxwell
 from physkit.geometry import Box, Grid
 from physkit.integrators import ParticleInCell
-from physkit.observe import ElectromagneticEnergy, Every, RelativisticKineticEnergy
+from physkit.observe import ElectromagneticEnergy, Every, RelativisticKineticEnergy, Snapshot
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
@@ -75,7 +75,7 @@ def weibel_instability(
     )
     observers = Every(
         every,
-        magnetic=lambda now: 0.5 * (now.state["light"].Hz ** 2).integral(),
+        magnetic=_magnetic_energy,
         field=ElectromagneticEnergy("light"),
         kinetic=RelativisticKineticEnergy(),
     )
@@ -85,6 +85,10 @@ def weibel_instability(
         observers=observers,
     )
     return simulation, {"light": field, "up": beam(1.0), "down": beam(-1.0)}
+
+
+def _magnetic_energy(now: Snapshot) -> Array:
+    return 0.5 * (now.state["light"].Hz ** 2).integral()
 
 
 @explain_call

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from physkit.core import (
     Module,
@@ -183,17 +183,15 @@ def permittivity_on_plane(
 
     None where a trace hides it. Surfaces are sharp.
     """
-    x = []
-    for k, points in enumerate(grid.coordinates(grid.node)):
-        x.append(jnp.take(points, jnp.arange(low[k], high[k] + 1) % points.shape[k], axis=k))
-    x[axis] = (node * grid.spacing[axis]).reshape((1,) * grid.dimension)
     epsilon = np.ones(())
     for medium in media:
         inside, value = np.ones((), bool), np.asarray(np.nan)
         if isinstance(medium, Dielectric):
             value = concrete_value(medium.permittivity)
         if medium.shape is not None:
-            distance = concrete_value(signed_distance(medium.shape, x))
+            distance = concrete_value(
+                _distance_on_plane(medium.shape, grid, axis, np.asarray(node), low, high)
+            )
             inside = None if distance is None else distance < 0
         if value is None or inside is None or value.dtype == object:
             return None
@@ -206,6 +204,20 @@ def permittivity_on_plane(
             value = here.flat[0] if np.ptp(here) == 0 else np.nan
         epsilon = np.where(inside, value, epsilon)
     return epsilon
+
+
+@eqx.filter_jit
+def _distance_on_plane(
+    shape: Module, grid: Grid, axis: int, node: ArrayLike, low: Nodes, high: Nodes
+) -> Array:
+    # One program for all planes across an axis: operation by operation each would be compiled by itself.
+    x = []
+    for k, points in enumerate(grid.coordinates(grid.node)):
+        x.append(jnp.take(points, jnp.arange(low[k], high[k] + 1) % points.shape[k], axis=k))
+    x[axis] = (jnp.astype(node, grid.spacing.dtype) * grid.spacing[axis]).reshape(
+        (1,) * grid.dimension
+    )
+    return signed_distance(shape, x)
 
 
 def poles_at(

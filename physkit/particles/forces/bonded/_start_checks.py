@@ -1,17 +1,21 @@
 """Whether tuples make sense at the positions of a start, checked where their numbers can be seen."""
 
-import jax.numpy as jnp
+import equinox as eqx
 import numpy as np
+from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, concrete_value, is_concrete
+from physkit.core import Module, ParameterError, as_device_array, concrete_value, is_concrete
+from physkit.geometry import AbstractSpace
 
 from ..._particles import Particles
+from ...neighbors import space_numbers
 from ._tuples import Tuples
 
 # Three particles whose angle has a smaller sine count as on one line: forces of a torsion are 1/sine.
 _MIN_SINE = 1e-3
 # A bond this many times its length is another bond or a broken one, where most are within `_USUAL`.
 _MAX_STRETCH, _USUAL = 5.0, 1.5
+_LEAST_VECTORS = 256
 
 
 def vectors_at_start(
@@ -23,11 +27,16 @@ def vectors_at_start(
         return None
     first, second = (places[:, [pair[end] for pair in differences]].T for end in (0, 1))
     shape = (*first.shape, particles.dimension)
-    # All vectors at once: one small program.
-    found = particles.space.displacement(
-        jnp.asarray(position[first.ravel()]), jnp.asarray(position[second.ravel()])
-    )
-    return np.asarray(found, float).reshape(shape)
+    # All vectors at once, of a size that others have, too: one small program for all forces.
+    size = max(_LEAST_VECTORS, 1 << (first.size - 1).bit_length())
+    ends = (np.resize(position[x.ravel()], (size, shape[-1])) for x in (first, second))
+    found = _displacements(particles.space, *map(as_device_array, ends))
+    return np.asarray(found, float)[: first.size].reshape(shape)
+
+
+@eqx.filter_jit
+def _displacements(space: AbstractSpace, x: Array, y: Array) -> Array:
+    return space.displacement(x, y)
 
 
 def require_radians(part: Module, name: str, least: float, most: float, limits: str) -> None:
@@ -72,7 +81,7 @@ def check_lengths(
 ) -> None:
     """**Errors:** `ParameterError` for bonds that the box is too small for, or that its border has broken."""
     places = np.asarray(tuples.places)
-    limit = float(np.min(np.asarray(particles.space.max_cutoff(particles.dimension))))
+    limit = space_numbers(particles.space, particles.dimension).max_cutoff
     if np.any(rest > limit):
         worst = int(np.argmax(rest > limit))
         raise ParameterError(

@@ -19,7 +19,6 @@ from physkit.core import (
     State,
     as_parameter,
     build_unchecked,
-    evaluate_now,
     is_concrete,
     matmul,
     replace_fields,
@@ -29,6 +28,7 @@ from physkit.geometry import AbstractSpace, inverse_matrix
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from ...neighbors import space_numbers
 from .._force import Forces
 from ..bonded._sharded_tuples import ShardedTuples
 from ..bonded._special_pairs import SpecialPairs
@@ -339,12 +339,13 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         return clouds.unit * force * clouds.damping
 
     def _cell(self, space: AbstractSpace) -> Float[Array, "3 3"]:
+        return self._with_slab(space.basis(3), self._open_axis(space))
+
+    def _with_slab(self, rows: Any, axis: int | None) -> Any:
         """Short lattice vectors; along an open axis the distance of the images that waves have there."""
-        rows, axis = space.basis(3), self._open_axis(space)
-        assert rows is not None  # there are periodic axes
         if axis is None:
             return rows
-        return rows * jnp.where(np.arange(3) == axis, self.slab, 1.0).astype(rows.dtype)[:, None]
+        return rows * np.where(np.arange(3) == axis, self.slab, 1.0).astype(rows.dtype)[:, None]
 
     def _open_axis(self, space: AbstractSpace) -> int | None:
         name, periodic = type(self).__name__, space.periodic_axes(3)
@@ -379,8 +380,8 @@ class AbstractEwaldSum(AbstractForceOfCharges):
                 f"{type(self).__name__} chooses its {name} from the box, whose numbers are hidden inside of "
                 f"jit, grad and vmap: give {name}=…, e.g. force.for_start(state).{name} from outside"
             )
-        with evaluate_now():
-            cell = np.asarray(self._cell(particles.space), float)
+        rows = space_numbers(particles.space, 3).basis
+        cell = self._with_slab(rows, self._open_axis(particles.space))
         return self.choose_resolution(cell, particles.num_particles)
 
     def _check(self, particles: Particles) -> None:
