@@ -119,7 +119,8 @@ class LatticeBoltzmann(AbstractTerm):
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         flow = require_populations(state, self.component)
-        made_for, step = concrete_value(flow.time_step), concrete_value(jnp.asarray(dt))
+        made_for, *taus = map(concrete_value, _numbers_of_step(self, flow))
+        step = concrete_value(jnp.asarray(dt))
         is_known = made_for is not None and step is not None and made_for.dtype != object
         if is_known and abs(float(step) / float(made_for) - 1) > 1e-5:
             raise StepSizeError(
@@ -127,22 +128,18 @@ class LatticeBoltzmann(AbstractTerm):
                 f"{float(step):.6g}: Populations.of(grid, dt, …) with the same dt"
             )
         limit = self.collision.smallest_tau
-        self._require_tau(self.relaxation_time(flow), "viscosity", limit, flow)
-        if self.heat is not None:
-            kappa = self._in_lattice_units(flow, self.heat.diffusivity)
-            tau = self.heat.relaxation_time(thermal_lattice(flow.fluid.grid), kappa)
-            self._require_tau(tau, "diffusivity", 0.501, flow)
+        for tau, *what in zip(taus, ("viscosity", "diffusivity"), (limit, 0.501), strict=False):
+            self._require_tau(tau, *what)
         for pair in flow.fluid.boundary:
             for side in pair or ():
                 value = getattr(side, "velocity", None) if isinstance(side, NoSlip) else None
                 value = side.value if isinstance(side, Dirichlet) else value
-                if hasattr(value, "dtype"):
-                    require_slow(
-                        [jnp.asarray(value) / flow.lattice_speed], "the velocity at a side"
-                    )
+                value = concrete_value(value) if hasattr(value, "dtype") else None
+                speed = concrete_value(flow.lattice_speed)
+                if value is not None and speed is not None:
+                    require_slow([value / speed], "the velocity at a side")
 
-    def _require_tau(self, tau: Array, what: str, limit: float, flow: Populations) -> None:
-        number = concrete_value(tau)
+    def _require_tau(self, number: np.ndarray | None, what: str, limit: float) -> None:
         if number is None or number.dtype == object or float(number) >= limit:
             return
         factor = (limit - 0.5) / max(float(number) - 0.5, 1e-30)
@@ -313,3 +310,13 @@ def _at(flow: Populations, t: Array) -> Populations:
 
 def _add(a: list[Array] | None, b: list[Array]) -> list[Array]:
     return b if a is None else [x + y for x, y in zip(a, b, strict=True)]
+
+
+@eqx.filter_jit
+def _numbers_of_step(law: LatticeBoltzmann, flow: Populations) -> tuple[Array, ...]:
+    """The dt of the populations, and the relaxation times of momentum and of heat where there is one."""
+    numbers = flow.time_step, law.relaxation_time(flow)
+    if law.heat is None:
+        return numbers
+    kappa = law._in_lattice_units(flow, law.heat.diffusivity)
+    return *numbers, law.heat.relaxation_time(thermal_lattice(flow.fluid.grid), kappa)

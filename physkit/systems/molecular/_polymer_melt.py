@@ -5,12 +5,12 @@ import math
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, data, static
 from physkit.geometry import Box
 from physkit.integrators import BAOAB
-from physkit.observe import Every, Pressure, Snapshot
+from physkit.observe import AbstractQuantity, Every, Pressure, Snapshot
 from physkit.particles import Particles, maxwell_boltzmann
 from physkit.particles.forces import WCA, FENEBonds, Pairwise
 from physkit.simulate import Simulation
@@ -67,20 +67,7 @@ def kremer_grest_melt(
     melt = maxwell_boltzmann(0 if key is None else key, melt, temperature)
     force = Pairwise(WCA(), 2 ** (1 / 6), skin=0.4) + FENEBonds(bonds)
 
-    def conformation(now: Snapshot) -> dict[str, Float[Array, ""]]:
-        x = now.state.position
-        steps = now.state.space.displacement(x[bonds[:, 1]], x[bonds[:, 0]])
-        length = jnp.linalg.norm(steps, axis=1)
-        # (chains, bonds, 3); the nearest image of each bond, whatever cell its ends are in.
-        along = steps.reshape(len(chains), beads - 1, 3)
-        unit = along / length.reshape(len(chains), beads - 1, 1)
-        return {
-            "bond": jnp.mean(length),
-            "end_to_end": jnp.mean(jnp.sum(jnp.sum(along, axis=1) ** 2, axis=1)),
-            "cosine": jnp.mean(jnp.sum(unit[:, 1:] * unit[:, :-1], axis=2)),
-        }
-
-    record = Every(every, chains=conformation, pressure=Pressure())
+    record = Every(every, chains=_Conformation(bonds, len(chains)), pressure=Pressure())
     thermostat = BAOAB(force, temperature=temperature, friction=friction)
     return Simulation(thermostat, dt=dt, observers=record), melt
 
@@ -95,3 +82,23 @@ def _winding_line(cells: tuple[int, int, int]) -> Float[np.ndarray, "n 3"]:
             columns = reversed(range(cells[2])) if turn else range(cells[2])
             sites.extend((i, j, k) for k in columns)
     return np.array(sites, float)
+
+
+class _Conformation(AbstractQuantity):
+    """Means over all chains, whose bonds follow one another in `bonds`."""
+
+    bonds: Int[Array, "b 2"] = data()
+    chains: int = static()
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, Float[Array, ""]]:
+        x = snapshot.state.position
+        steps = snapshot.state.space.displacement(x[self.bonds[:, 1]], x[self.bonds[:, 0]])
+        length = jnp.linalg.norm(steps, axis=1)
+        # (chains, bonds, 3); the nearest image of each bond, whatever cell its ends are in.
+        along = steps.reshape(self.chains, -1, 3)
+        unit = along / length.reshape(self.chains, -1, 1)
+        return {
+            "bond": jnp.mean(length),
+            "end_to_end": jnp.mean(jnp.sum(jnp.sum(along, axis=1) ** 2, axis=1)),
+            "cosine": jnp.mean(jnp.sum(unit[:, 1:] * unit[:, :-1], axis=2)),
+        }
