@@ -374,14 +374,13 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         given = getattr(self, self.resolution_name)
         if given is not None:
             return given
-        name = self.resolution_name
-        if not is_concrete(particles.space):
+        name, space = self.resolution_name, particles.space
+        if not is_concrete(space):
             raise ParameterError(
                 f"{type(self).__name__} chooses its {name} from the box, whose numbers are hidden inside of "
                 f"jit, grad and vmap: give {name}=…, e.g. force.for_start(state).{name} from outside"
             )
-        rows = space_numbers(particles.space, 3).basis
-        cell = self._with_slab(rows, self._open_axis(particles.space))
+        cell = self._with_slab(space_numbers(space, 3).basis, self._open_axis(space))
         return self.choose_resolution(cell, particles.num_particles)
 
     def _check(self, particles: Particles) -> None:
