@@ -223,9 +223,9 @@ def thermal_equilibrium(lattice: Lattice, temperature: Array, velocity: list[Arr
     return w * temperature[None] * (1 + flux)
 
 
-def require_slow(velocity: Sequence[Array], what: str) -> None:
+def require_slow(velocity: Sequence[Array | np.ndarray | np.generic], what: str) -> None:
     """**Errors:** `ParameterError` for a velocity, in lattice units, above the largest Mach number."""
-    numbers = [concrete_value(jnp.asarray(u)) for u in velocity]
+    numbers = [concrete_value(u) for u in velocity]
     if any(x is None or x.dtype == object for x in numbers):
         return
     speeds = [float(np.max(np.abs(np.asarray(x)))) for x in numbers]
