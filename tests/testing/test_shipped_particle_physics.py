@@ -56,9 +56,11 @@ from physkit.integrators import (
     Midpoint,
     MonteCarloBarostat,
     NoseHooverChain,
+    ParticleInCell,
     PotentialPropagator,
     QuantumJumps,
     Ralston,
+    RelativisticMotion,
     RemoveMomentum,
     RepeatedCircuit,
     ReplicaExchange,
@@ -66,9 +68,11 @@ from physkit.integrators import (
     SpinHeatBath,
     SpinMetropolis,
     SplitStep,
+    StaggeredLeapfrog,
     StochasticCellRescaling,
     StochasticHeun,
     Strang,
+    StreamAndCollide,
     Subcycle,
     Suzuki,
     SwendsenWang,
@@ -235,7 +239,12 @@ FORCES = {
     ManyBody: [
         (lambda: ManyBody(StillingerWeber(sigma=0.9), 1.7, 0.1), lambda: lattice(n=9), {}),
         (lambda: ManyBody(Learned(), 1.7, 0.1), lambda: lattice(n=9), {}),
-        (lambda: ManyBody(graph_network(), 1.7, 0.1), lambda: lattice(n=9), {}),
+        # Constants of a training have no derivatives; here they count.
+        (
+            lambda: ManyBody(graph_network(), 1.7, 0.1),
+            lambda: lattice(n=9),
+            {"counts_constants": True},
+        ),
     ],
     EnergyFunction: [
         (
@@ -267,9 +276,10 @@ FORCES = {
                 [[0, 1, 2], [4, 1, 2]],
                 [0.3, 0.2],
                 out_of_plane=[0.4, 0.2],
+                charge=[0.3, -0.2],
             ),
             five_bodies,
-            {},
+            {"ignore": ("charge",)},  # of the sites, which these bonds do not feel
         )
     ],
     SiteForce: [(lambda: SiteForce(HarmonicBonds([[0, 4], [1, 5]], 2.0, 1.1)), three_bodies, {})],
@@ -407,7 +417,10 @@ class TestForces:
         [case for cases in FORCES.values() for case in cases],
         ids=[kind.__name__ for kind, cases in FORCES.items() for _ in cases],
     )
-    def test_passes(self, force, state, options):
+    def test_passes(self, force, state, options, monkeypatch):
+        options = dict(options)
+        if options.pop("counts_constants", False):
+            monkeypatch.setattr(jax.lax, "stop_gradient", lambda x: x)
         check_force(force(), state(), **options)
 
     @pytest.mark.slow
@@ -571,8 +584,10 @@ WITH_FIELDS = (
     PotentialPropagator,
     SplitStep,
 )
-# Of light: tests/fields/test_maxwell.py, and the systems of the restart matrix.
-OF_LIGHT = (Yee,)
+# Of waves on staggered grids, with charges in motion, and of lattices: tests/fields/test_maxwell.py,
+# test_elastic_waves.py and test_lattice_boltzmann.py, tests/integrators/test_particle_in_cell.py, and the
+# systems of the restart matrix.
+OF_LIGHT = (ParticleInCell, RelativisticMotion, StaggeredLeapfrog, StreamAndCollide, Yee)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
 QUICK = (VelocityVerlet, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
