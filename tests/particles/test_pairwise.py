@@ -399,7 +399,7 @@ def test_without_a_list_a_box_that_shrinks_is_noticed():
     small = atoms.replace(space=Box.cube(2.5))
     forces, cache = force(_clock(), small, cache)
     assert np.all(np.isnan(forces))
-    assert collect_faults(cache).faults() == Fault.CUTOFF
+    assert Fault.CUTOFF in collect_faults(cache).faults()
     with pytest.raises(CutoffError, match="image limit"):
         force.init(small)
 
