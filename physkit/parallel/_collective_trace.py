@@ -270,7 +270,7 @@ def _collective(
 
 
 def _total_bytes(collectives: list[Collective]) -> float:
-    return sum(c.bytes * c.count for c in collectives)
+    return float(sum(c.bytes * c.count for c in collectives))
 
 
 def _is_jaxpr(x: Any) -> bool:

@@ -203,7 +203,7 @@ def test_every_integrator_and_system_is_in_the_matrix():
     assert set(ON_FIELDS) == set(WITH_FIELDS)
     shipped = {
         name
-        for name, value in vars(systems).items()
+        for name, value in ((name, getattr(systems, name)) for name in dir(systems))
         if inspect.isfunction(value)
         and "Simulation" in str(inspect.signature(value).return_annotation)
     }
