@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -141,25 +142,36 @@ class ImmersedBody(AbstractSolid):
         bodies = self.body(state)
         if concrete_value(flow.velocity_x.data) is None or concrete_value(bodies.position) is None:
             return
-        grip = self.grip(jnp.zeros((), bodies.position.dtype), state, flow.velocity)
-        volume = float(grip.volume)
+        volume, slip, speed = (np.asarray(x, float) for x in _numbers_at_start(self, state, flow))
         if volume == 0:
             raise ParameterError(
                 f"body {self.index} of {self.bodies!r} covers no point of the flow's grid: it is outside of "
                 "the box, or smaller than a cell"
             )
-        ratio = float(bodies.mass[self.index]) / (float(self.fluid_density) * volume)
+        ratio = float(
+            np.asarray(bodies.mass)[self.index] / (np.asarray(self.fluid_density) * volume)
+        )
         if ratio < LIGHTEST:
             raise ParameterError(
                 f"body {self.index} of {self.bodies!r} has {ratio:.3g} of the mass of the fluid that it "
                 f"displaces, {volume:.4g} times its density: below {LIGHTEST} steps may be unstable. In the "
                 "plane masses are per length"
             )
-        slip = np.asarray(grip.mean_slip(flow.velocity), float)
-        speed = max(float(jnp.max(jnp.abs(u.data))) for u in flow.velocity)
-        speed = max(speed, float(jnp.max(jnp.abs(bodies.velocity[self.index]))))
         if np.max(np.abs(slip)) > 0.2 * speed:
             raise ParameterError(
                 f"at the start the fluid in the place of body {self.index} of {self.bodies!r} moves by "
                 f"{slip} relative to it, and would kick it: start from body.fill(state), or let both rest"
             )
+
+
+@eqx.filter_jit
+def _numbers_at_start(
+    solid: ImmersedBody, state: State, flow: FlowState
+) -> tuple[Float[Array, ""], Float[Array, " d"], Float[Array, ""]]:
+    """The volume that it covers, how the fluid moves there relative to it, and the fastest of both."""
+    # One program: operation by operation each would be compiled by itself.
+    bodies = solid.body(state)
+    grip = solid.grip(jnp.zeros((), bodies.position.dtype), state, flow.velocity)
+    parts = [*(u.data for u in flow.velocity), bodies.velocity[solid.index]]
+    speed = jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in parts]))
+    return grip.volume, grip.mean_slip(flow.velocity), speed
