@@ -140,7 +140,7 @@ def test_a_pair_potential_as_a_many_body_one():
 def test_reverse_columns_lead_back():
     atoms = crystal(1.3, FCC, 3, 0.05)
     pairs = neighbor_list(atoms, 1.6, with_reverse=True).pairs.resize(64)
-    index, reverse = np.asarray(pairs.rows), np.asarray(pairs.reverse)
+    index, reverse = np.asarray(pairs.index), np.asarray(pairs.reverse)
     i, k = np.nonzero(index < len(index))
     assert len(i) > 1000
     np.testing.assert_array_equal(index[index[i, k], reverse[i, k]], i)

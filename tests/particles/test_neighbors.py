@@ -84,7 +84,7 @@ def _close_pairs(position, space, radius):
 def _as_matrix(index, order):
     n = len(order)
     close = np.zeros((n, n + 1), bool)
-    close[np.asarray(order)[:, None], np.append(order, n)[np.asarray(index).T]] = True
+    close[np.asarray(order)[:, None], np.append(order, n)[np.asarray(index)]] = True
     return close[:, :n]
 
 
@@ -105,7 +105,7 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     assert np.array_equal(
         np.asarray(found.order)[np.asarray(found.row_of_particle)], np.arange(300)
     )
-    rows = np.asarray(found.index).T
+    rows = np.asarray(found.index)
     assert np.all((np.diff(rows, axis=1) > 0) | (rows[:, 1:] == 300)), "rows are sorted"
 
 
@@ -220,7 +220,7 @@ class TestOverflow:
         wide = neighbors.pairs.grow_to(80)
         assert wide.capacity == 80
         assert not wide.stale
-        assert np.all(wide.index[neighbors.pairs.capacity :] == particles.num_particles)
+        assert np.all(wide.index[:, neighbors.pairs.capacity :] == particles.num_particles)
 
     def test_full_cells_are_reported_and_grow(self):
         particles = _liquid(8)

@@ -65,7 +65,7 @@ def case():
     index = np.full((N, close.sum(1).max() + 1), N)
     for i, row in enumerate(close):
         index[i, : row.sum()] = np.flatnonzero(row)
-    arrays = (jnp.asarray(a, jnp.int32) for a in (index.T, order, np.argsort(order)))
+    arrays = (jnp.asarray(a, jnp.int32) for a in (index, order, np.argsort(order)))
     listed = ListedPairs(*arrays, jnp.int32(index.shape[1] - 1), jnp.array(False))
     return x, charge, shared, listed, jnp.asarray(generator.normal(size=(N, 3)))
 
@@ -169,7 +169,7 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
     x, charge, shared, listed, _ = case
 
     def plain(x):
-        body = lambda own, other, present: (kernel(own, other, shared, present)[0].sum(0), None)
+        body = lambda own, other, present: (kernel(own, other, shared, present)[0].sum(1), None)
         return listed.reduce_pairs(body, _arrays(x, charge))[0]
 
     text = jax.jit(jax.grad(lambda x: jnp.sum(plain(x) ** 2))).lower(x).as_text()
@@ -184,10 +184,10 @@ def test_all_components_are_summed_in_one_loop(case, use):
         return USES[use](_force_by_pair_sum(listed, -1), (x, charge, shared), v)
 
     lines = jax.jit(compiled).lower(x).compile().as_text().splitlines()
-    of_pairs = f"f64[{listed.capacity},{N}]"
+    of_pairs = f"f64[{N},{listed.capacity}]"
     over_pairs = [x for x in lines if " reduce(" in x or "ynn_fusion" in x.split("=")[0]]
     assert [x for x in lines if of_pairs in x]
-    over_pairs = [x for x in over_pairs if "dimensions={0}" in x or "ynn" in x]
+    over_pairs = [x for x in over_pairs if "dimensions={1}" in x or "ynn" in x]
     assert len(over_pairs) == 1, over_pairs
 
 
@@ -205,10 +205,10 @@ def test_sums_of_several_terms_under_vmap():
     )
     for name, term in terms.items():
         want = term if axes[name] == 0 else jnp.broadcast_to(term, (2, *term.shape))
-        np.testing.assert_array_equal(found[name], np.asarray(want).sum(axis=1))
+        np.testing.assert_array_equal(found[name], np.asarray(want).sum(axis=2))
         scale = np.array([1, 2 if name == "b" else 1])
         for got, k in zip(twice[name], scale, strict=True):
-            np.testing.assert_array_equal(got, k * np.asarray(want).sum(axis=1))
+            np.testing.assert_array_equal(got, k * np.asarray(want).sum(axis=2))
 
 
 def test_only_a_cpu_goes_through_small_blocks(case, set_block_size):

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ._pairs import (
         PAIRS_PER_BLOCK as PAIRS_PER_BLOCK,
         PAIRS_PER_LARGE_BLOCK as PAIRS_PER_LARGE_BLOCK,
-        PAIRS_PER_PIECE as PAIRS_PER_PIECE,
         PAIRS_PER_SMALL_BLOCK as PAIRS_PER_SMALL_BLOCK,
         AbstractPairs as AbstractPairs,
         AllPairs as AllPairs,

@@ -262,8 +262,8 @@ def _build(
         # no more partners, becomes n, which marks an empty entry in both.
         place = jnp.append(found.row_of_particle, jnp.int32(len(position)))
         excluded_places = place[excluded[found.order]]
-        # (e, 1, n) against (1, k, n)
-        is_excluded = jnp.any(index[None] == excluded_places.T[:, None], axis=0)
+        # (n, k, 1) against (n, 1, e)
+        is_excluded = jnp.any(index[:, :, None] == excluded_places[:, None, :], axis=-1)
         # Excluded entries become empty in the middle of a row: sums mask each entry by itself.
         index = jnp.where(is_excluded, len(position), index)
     required = jnp.maximum(required, found.max_neighbors)

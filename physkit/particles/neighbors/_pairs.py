@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -25,33 +24,22 @@ from .._capacity_rules import round_up_to_eight
 # Pairs per block on a CPU: few enough that their temporaries stay in a core's cache, and so many that the loop
 # over blocks costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
-# Sums take a few partners of many particles at a time: the compiler unrolls the few, and then its instructions
-# work on many particles at once. Of more partners it makes a loop that takes them one by one.
-PARTNERS_AT_ONCE, PAIRS_PER_PIECE = 4, 2**16
-# So few pairs are one block, with no loop around it.
-PAIRS_PER_SMALL_BLOCK = 2**12
+# Where there are few pairs in all: such blocks stay in the first cache, and the compiler makes one kernel of
+# the loop over them with all that is in it. Of a larger loop it makes a kernel for each operation.
+PAIRS_PER_SMALL_BLOCK, FEW_PAIRS = 2**12, 100_000
 # Elsewhere: few enough to fit into memory. Each block costs launches, and temporaries hardly leave registers.
 PAIRS_PER_LARGE_BLOCK = 2**26
 
-Block = tuple[PyTree, PyTree, Bool[Array, "k c"]]  # arrays of i, of j, and which entries are pairs
-Start = int | Int[Array, ""]
-Combine = Callable[[Array, Array], Array]
-IsNew = Bool[Array, "1 c"] | None  # rows that no block before had; None: all
+Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and which entries are pairs
 PairBody = Callable[[PyTree, PyTree, Array], tuple[PyTree, PyTree]]  # a block → its rows, totals
-
-MakeBlock = Callable[[Start, int, Start, int], Block]  # first i, how many, first j, how many
 
 
 class AbstractPairs(Module):
     """A symmetric set of ordered pairs: with (i, j) it holds (j, i).
 
-    `reduce_pairs` calls a function for blocks `[k c]` of them: `c` particles i, each with `k` candidates j.
+    `reduce_pairs` calls a function for blocks `[c k]` of them: `c` particles i, each with `k` candidates j.
     So no array of the size of all pairs is ever in memory.
     """
-
-    @abc.abstractmethod
-    def max_partners(self, arrays: PyTree) -> int:
-        """How many partners j the sum of any i may have."""
 
     @property
     def symmetric(self) -> "AbstractPairs":
@@ -59,40 +47,33 @@ class AbstractPairs(Module):
         return self
 
     @abc.abstractmethod
-    def reduce_pairs(
-        self, body: PairBody, arrays: PyTree, combine: Combine = jnp.add
-    ) -> tuple[PyTree, PyTree]:
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         """Call `body` for all blocks; returns its rows for all particles i, `[n …]`, and its totals.
 
         **Arguments:**
 
-        - `body(arrays_i, arrays_j, present) → (rows, totals)`: gets the leaves of `arrays` for i, `[1 c …]`,
-          and for j, `[k c …]` or `[k 1 …]`, and which entries are pairs, `[k c]`; returns a pytree of
+        - `body(arrays_i, arrays_j, present) → (rows, totals)`: gets the leaves of `arrays` for i, `[c 1 …]`,
+          and for j, `[c k …]` or `[1 k …]`, and which entries are pairs, `[c k]`; returns a pytree of
           `[c …]`, and a pytree that is added up over the blocks.
         - `arrays`: pytree of `[n …]`.
-        - `combine`: joins rows of the same particles i with other partners j, and zeros; they are added.
         """
 
 
 class AllPairs(AbstractPairs):
     """All pairs i ≠ j."""
 
-    def max_partners(self, arrays: PyTree) -> int:
-        return jax.tree.leaves(arrays)[0].shape[0]
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
+        n = jax.tree.leaves(arrays)[0].shape[0]
+        j = jnp.arange(n)
+        # (1, n, …): every block reads all particles j.
+        arrays_j = jax.tree.map(lambda a: a[None], arrays)
 
-    def reduce_pairs(
-        self, body: PairBody, arrays: PyTree, combine: Combine = jnp.add
-    ) -> tuple[PyTree, PyTree]:
-        n = self.max_partners(arrays)
+        def block(start: int | Int[Array, ""], size: int) -> Block:
+            i = start + jnp.arange(size)
+            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
+            return arrays_i, arrays_j, i[:, None] != j[None]
 
-        def block(start: Start, size: int, first: Start, partners: int) -> Block:
-            i = start + jnp.arange(size, dtype=jnp.int32)
-            j = first + jnp.arange(partners, dtype=jnp.int32)
-            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[None], arrays)
-            arrays_j = jax.tree.map(lambda a: _rows(a, first, partners)[:, None], arrays)
-            return arrays_i, arrays_j, j[:, None] != i[None]
-
-        return _reduce_blocks(body, block, n, n, combine)
+        return _reduce_blocks(body, block, n, n)
 
 
 class ListedPairs(AbstractPairs, AbstractResizable):
@@ -100,8 +81,8 @@ class ListedPairs(AbstractPairs, AbstractResizable):
 
     **Arguments:**
 
-    - `index`: `[k n]`, for the particle of each row, a column here, the places of its neighbors in `order`;
-      n where there is none. So the first neighbors of all particles lie side by side, then the second ones.
+    - `index`: `[n k]`, for the particle of each row the places of its neighbors in `order`; n where
+      there is none.
     - `order`: `[n]`, particles in the order that the search sorted them into.
     - `row_of_particle`: `[n]`, the row of each particle.
     - `required`: the most neighbors of any particle so far. `stale`: whether rows were cut short, so that
@@ -112,7 +93,7 @@ class ListedPairs(AbstractPairs, AbstractResizable):
     - `reverse`: `[n k]`, for each pair (i, j) the column of i in the row of j; None where nothing asks for it.
     """
 
-    index: Int[Array, "*b k n"] = data()
+    index: Int[Array, "*b n k"] = data()
     order: Int[Array, "*b n"] = data()
     row_of_particle: Int[Array, "*b n"] = data()
     required: Int[Array, "*b"] = data()
@@ -123,12 +104,7 @@ class ListedPairs(AbstractPairs, AbstractResizable):
 
     @property
     def capacity(self) -> int:
-        return self.index.shape[-2]
-
-    @property
-    def rows(self) -> Int[Array, "*b n k"]:
-        """`index` by rows: the neighbors of each particle side by side."""
-        return jnp.swapaxes(self.index, -1, -2)
+        return self.index.shape[-1]
 
     @property
     def row_of_place(self) -> Int[Array, " n"] | None:
@@ -139,13 +115,12 @@ class ListedPairs(AbstractPairs, AbstractResizable):
 
     def with_reverse(self) -> "ListedPairs":
         """These pairs, and for each of them the column of the same pair seen from its other end."""
-        index, row_of_place, places = self.rows, self.row_of_place, None
-        n = len(index)
+        n, rows, places = self.index.shape[0], self.row_of_place, None
         if self.particle_of_row is not None:
             places = _take(jnp.argsort(self.order).astype(jnp.int32), self.particle_of_row)
-        reverse = _reverse_columns(index, row_of_place, places)
+        reverse = _reverse_columns(self.index, rows, places)
         # At the very edge of a list rounding may find a pair from one end only; it is beyond the skin.
-        index = jnp.where(reverse < 0, n, index).T
+        index = jnp.where(reverse < 0, n, self.index)
         return replace_fields(self, {"index": index, "reverse": jnp.maximum(reverse, 0)})
 
     @property
@@ -157,26 +132,26 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         return replace_fields(self, {"stale": jnp.ones_like(self.stale)})
 
     def grow_to(self, capacity: int) -> "ListedPairs":
-        n = self.index.shape[-1]
+        n = self.index.shape[-2]
         return self.resize(max(self.capacity, min(round_up_to_eight(capacity), max(n - 1, 1))))
 
     def resize(self, capacity: int) -> "ListedPairs":
         """The same rows with that capacity; entries that are cut off must be empty."""
-        k, n = self.index.shape[-2:]
+        n, k = self.index.shape[-2:]
         # Padding rebuilds nothing; rows that overflowed before lack neighbors and are marked stale.
-        more, before = (0, max(0, capacity - k)), [(0, 0)] * (self.index.ndim - 2)
+        more = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
         # On the host where numbers are known: no program for each pair of capacities.
         on_host = is_concrete(self)
-        cut = slice(capacity)
-        tables = {"index": (self.index, (..., cut, slice(n)), [*before, more, (0, 0)], n)}
+        tables = {"index": (self.index, n)}
         if self.reverse is not None:
-            tables["reverse"] = (self.reverse, (..., cut), [*before, (0, 0), more], 0)
+            tables["reverse"] = (self.reverse, 0)
         new: dict[str, Array] = {}
-        for name, (table, kept, gap, empty) in tables.items():
+        for name, (table, empty) in tables.items():
+            cut = (np.asarray(table) if on_host else table)[..., :capacity]
             new[name] = (
-                as_device_array(np.pad(np.asarray(table)[kept], gap, constant_values=empty))
+                as_device_array(np.pad(cut, more, constant_values=empty))
                 if on_host
-                else jnp.pad(table[kept], gap, constant_values=empty)
+                else jnp.pad(cut, more, constant_values=empty)
             )
         new["stale"] = (
             as_device_array(np.asarray(self.stale) | (np.asarray(self.required) > k))
@@ -185,13 +160,8 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         )
         return replace_fields(self, new)
 
-    def max_partners(self, arrays: PyTree) -> int:
-        return self.capacity
-
-    def reduce_pairs(
-        self, body: PairBody, arrays: PyTree, combine: Combine = jnp.add
-    ) -> tuple[PyTree, PyTree]:
-        k, n = self.index.shape
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
+        n, k = self.index.shape
         count = n if self.num_local is None else self.num_local
         # In the order of cells, so that the neighbors that a row gathers lie close to one another in memory.
         sorted_arrays = jax.tree.map(lambda a: _take(a, self.order), arrays)
@@ -200,15 +170,14 @@ class ListedPairs(AbstractPairs, AbstractResizable):
             particle = self.particle_of_row[:count]
             row_arrays = jax.tree.map(lambda a: _take(a, particle), arrays)
 
-        def block(start: Start, size: int, first: Start, partners: int) -> Block:
-            corner = jnp.asarray(first, jnp.int32), jnp.asarray(start, jnp.int32)
-            j = jax.lax.dynamic_slice(self.index, corner, (partners, size))
-            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[None], row_arrays)
+        def block(start: int | Int[Array, ""], size: int) -> Block:
+            j = _rows(self.index, start, size)
+            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], row_arrays)
             # Empty entries, n, read the last particle; `present` masks what comes of it.
             arrays_j = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
             return arrays_i, arrays_j, j < n
 
-        rows, totals = _reduce_blocks(body, block, count, k, combine)
+        rows, totals = _reduce_blocks(body, block, count, k)
         # Back to the user's order by a gather: a scatter would be slow, and slower in derivatives.
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
@@ -249,80 +218,46 @@ def _reverse_columns(
 
 
 def _reduce_blocks(
-    body: PairBody, block: MakeBlock, n: int, k: int, combine: Combine
+    body: PairBody, block: Callable[[int | Int[Array, ""], int], Block], n: int, k: int
 ) -> tuple[PyTree, PyTree]:
-    """`body` over all blocks of `n` rows with `k` partners each, of the size that suits the platform."""
+    """`body` over blocks of rows of the size that suits the platform."""
 
-    if n * k <= min(PAIRS_PER_BLOCK, PAIRS_PER_SMALL_BLOCK):
-        return body(*block(0, n, 0, k))
+    def in_blocks(count: int, size: int) -> tuple[PyTree, PyTree]:
+        # A single block, the common case, needs no loop around it.
+        return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, count, size)
 
-    def on_cpu() -> tuple[PyTree, PyTree]:
-        partners = min(PARTNERS_AT_ONCE, k)
-        shape = block_shape(n, partners, min(PAIRS_PER_BLOCK, PAIRS_PER_PIECE))
-        return _scan_rows(partial(_scan_partners, body, block, k, partners, combine), n, *shape)
-
-    def elsewhere() -> tuple[PyTree, PyTree]:
-        def all_partners(start: Start, size: int, is_new: IsNew) -> tuple[PyTree, PyTree]:
-            arrays_i, arrays_j, present = block(start, size, 0, k)
-            return body(arrays_i, arrays_j, present if is_new is None else present & is_new)
-
-        return _scan_rows(all_partners, n, *block_shape(n, k, PAIRS_PER_LARGE_BLOCK))
-
-    return jax.lax.platform_dependent(cpu=on_cpu, default=elsewhere)
+    pairs_on_cpu = min(PAIRS_PER_BLOCK, PAIRS_PER_SMALL_BLOCK if n * k <= FEW_PAIRS else n * k)
+    small, large = block_shape(n, k, pairs_on_cpu), block_shape(n, k, PAIRS_PER_LARGE_BLOCK)
+    if small == large:
+        return in_blocks(*small)
+    return jax.lax.platform_dependent(
+        cpu=lambda: in_blocks(*small), default=lambda: in_blocks(*large)
+    )
 
 
-def _scan_partners(
+def _scan_blocks(
     body: PairBody,
-    block: MakeBlock,
-    k: int,
-    partners: int,
-    combine: Combine,
-    start: Start,
+    block: Callable[[int | Int[Array, ""], int], Block],
+    n: int,
+    count: int,
     size: int,
-    is_new: IsNew,
 ) -> tuple[PyTree, PyTree]:
-    """`body` for `size` rows and a few of their `k` partners, then the next few."""
-    shapes = jax.eval_shape(lambda: body(*block(0, size, 0, partners)))
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-
-    def step(sums: tuple[PyTree, PyTree], b: Int[Array, ""]) -> tuple[tuple[PyTree, PyTree], None]:
-        begin = b * partners
-        # Of two numbers in order the smaller one, for the sake of the sort: JAX ≥ 0.12 makes one kernel for
-        # one core of a loop without such an operation, and that has no instructions for many particles.
-        begin = jax.lax.sort(jnp.stack([begin, begin + 1]))[0]
-        first = jnp.minimum(begin, k - partners)
-        arrays_i, arrays_j, present = block(start, size, first, partners)
-        if k % partners:
-            # The last partners overlap those before.
-            present &= (first + jnp.arange(partners, dtype=jnp.int32) >= begin)[:, None]
-        if is_new is not None:
-            present &= is_new
-        rows, more = body(arrays_i, arrays_j, present)
-        return (jax.tree.map(combine, sums[0], rows), jax.tree.map(jnp.add, sums[1], more)), None
-
-    return jax.lax.scan(step, zeros, jnp.arange(-(-k // partners), dtype=jnp.int32))[0]
-
-
-def _scan_rows(
-    reduce_rows: Callable[[Start, int, IsNew], tuple[PyTree, PyTree]], n: int, count: int, size: int
-) -> tuple[PyTree, PyTree]:
-    """Rows and totals of `count` blocks of `size` rows, one after the other."""
-    if count == 1:
-        return reduce_rows(0, n, None)
+    """`body` over `count` blocks of `size` rows, one after the other."""
     # Totals need zeros of the right shapes before the first block is computed.
-    total = jax.eval_shape(lambda: reduce_rows(0, size, None)[1])
+    total = jax.eval_shape(lambda: body(*block(0, size))[1])
     zeros = jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype), total)
 
     def step(sums: PyTree, b: Int[Array, ""]) -> tuple[PyTree, PyTree]:
-        start, is_new = jnp.minimum(b * size, n - size), None
+        start = jnp.minimum(b * size, n - size)
+        arrays_i, arrays_j, present = block(start, size)
         if count * size != n:
             # The last block starts early: its first rows were in the block before, and are masked so that
             # totals count them once.
-            is_new = (start + jnp.arange(size, dtype=jnp.int32) >= b * size)[None]
-        rows, more = reduce_rows(start, size, is_new)
+            present &= (start + jnp.arange(size) >= b * size)[:, None]
+        rows, more = body(arrays_i, arrays_j, present)
         return jax.tree.map(jnp.add, sums, more), rows
 
-    totals, rows = jax.lax.scan(step, zeros, jnp.arange(count, dtype=jnp.int32))
+    totals, rows = jax.lax.scan(step, zeros, jnp.arange(count))
     return jax.tree.map(lambda a: concatenate_blocks(a, n), rows), totals
 
 

@@ -43,7 +43,7 @@ class NeighborCells(NamedTuple):
 class Found(Module):
     """What a search returns; `ListedPairs` explains index, order and rows."""
 
-    index: Int[Array, "k n"] = data()
+    index: Int[Array, "n k"] = data()
     order: Int[Array, " n"] = data()
     row_of_particle: Int[Array, " n"] = data()
     max_neighbors: Int[Array, ""] = data()  # of the particle that has most

@@ -6,16 +6,13 @@ from jaxtyping import Array, Int, UInt32
 
 from physkit.core import index_of_set_bit
 
-from ._pairs import block_shape
-
-# On a CPU: with their tables they stay in a core's second cache.
-_COLUMNS_AT_ONCE = 1000
+from ._pairs import block_shape, concatenate_blocks
 
 
 def indices_of_set_bits(
     masks: UInt32[Array, "w n"], first: Int[Array, "w n"], capacity: int
-) -> Int[Array, "k n"]:
-    """The first `capacity` set bits of every column of words, as indices, `[k n]`; n where none is left.
+) -> Int[Array, "n k"]:
+    """The first `capacity` set bits of every column of words, as indices; n where none is left.
 
     `first`: the index that the lowest bit of each word stands for.
     """
@@ -32,15 +29,15 @@ def indices_of_set_bits(
 
 def _by_rank(
     masks: UInt32[Array, "w n"], first: Int[Array, "w n"], capacity: int
-) -> Int[Array, "k n"]:
+) -> Int[Array, "n k"]:
     """Every entry by itself: the word in which the bit of its rank lies, and the bit by bisection."""
     words, n = masks.shape
     per_word = jax.lax.population_count(masks).astype(jnp.int32)
     through_word = jnp.cumsum(per_word, axis=0, dtype=jnp.int32)
-    rank = jnp.arange(capacity, dtype=jnp.int32)[:, None]
+    rank = jnp.arange(capacity, dtype=jnp.int32)[None]
     # The number of words whose bits, up to their end, do not reach the rank.
-    word = jnp.sum(through_word[:, None] <= rank[None], axis=0, dtype=jnp.int32)
-    place = jnp.minimum(word, words - 1) * n + jnp.arange(n, dtype=jnp.int32)[None]
+    word = jnp.sum(through_word[:, :, None] <= rank[None], axis=0, dtype=jnp.int32)
+    place = jnp.minimum(word, words - 1) * n + jnp.arange(n, dtype=jnp.int32)[:, None]
     bits, before, base = (
         x.reshape(-1).at[place].get(mode="promise_in_bounds")
         for x in (masks, through_word - per_word, first)
@@ -50,27 +47,23 @@ def _by_rank(
 
 def _one_by_one(
     masks: UInt32[Array, "w n"], first: Int[Array, "w n"], capacity: int
-) -> Int[Array, "k n"]:
+) -> Int[Array, "n k"]:
     """The lowest bit of every column is taken off, again and again."""
     # In blocks of columns, so that the tables of a block stay in cache while bits are taken off.
     n = masks.shape[1]
-    count, size = block_shape(n, 1, _COLUMNS_AT_ONCE)
+    count, size = block_shape(n, capacity)
 
-    def block(b: Int[Array, ""]) -> Int[Array, "k c"]:
+    def block(b: Int[Array, ""]) -> Int[Array, "c k"]:
         start = jnp.minimum(b * size, n - size)
         columns = (jax.lax.dynamic_slice_in_dim(a, start, size, axis=1) for a in (masks, first))
         return _take_bits(*columns, n, capacity)
 
-    if count == 1:
-        return block(jnp.int32(0))
-    blocks = jax.lax.map(block, jnp.arange(count, dtype=jnp.int32))
-    whole = jnp.moveaxis(blocks[:-1], 0, 1).reshape(capacity, -1)
-    return jnp.concatenate([whole, blocks[-1, :, count * size - n :]], axis=1)
+    return concatenate_blocks(jax.lax.map(block, jnp.arange(count)), n)
 
 
 def _take_bits(
     masks: Array, first: Int[Array, "w c"], missing: int, capacity: int
-) -> Int[Array, "k c"]:
+) -> Int[Array, "c k"]:
     """The lowest `capacity` set bits of every column, one after the other; `missing` after the last."""
     words, c = masks.shape
     column = jnp.arange(c, dtype=jnp.int32)
@@ -103,4 +96,7 @@ def _take_bits(
 
     w = after[:c]  # the first word that is not empty
     _, index = jax.lax.scan(take, (w, masks[w * c + column]), None, length=capacity)
-    return index
+    # The transpose, as a gather: the compiler would only note a transpose and leave the entries of a row as
+    # far apart as they are, for every sum over the list to read.
+    rank = jnp.arange(capacity, dtype=jnp.int32)[None]
+    return index.reshape(-1).at[rank * c + column[:, None]].get(mode="promise_in_bounds")

@@ -61,7 +61,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
         "ghosts of a slab",
     )
 
-    index: Int[Array, "*b k m"] = data()
+    index: Int[Array, "*b m k"] = data()
     order: Int[Array, "*b m"] = data()
     row_of_particle: Int[Array, "*b m"] = data()
     particle_of_row: Int[Array, "*b m"] = data()
@@ -112,7 +112,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
 
     @property
     def capacities(self) -> tuple[int, ...]:
-        return self.index.shape[-2], self.slots, self.above.shape[-1]
+        return self.index.shape[-1], self.slots, self.above.shape[-1]
 
     def grow_to(self, capacity: int) -> "ShardedNeighborList":
         neighbors, slots, ghosts = self.capacities
@@ -136,7 +136,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
 
         numbers = np.broadcast_to(np.arange(m, dtype=np.int32), (*batch, m))
         new = {
-            "index": full_of((k, m), m),
+            "index": full_of((m, k), m),
             "order": numbers,
             "row_of_particle": numbers,
             "particle_of_row": numbers,
@@ -245,7 +245,7 @@ def sharded_neighbor_list(
     # An empty list that is stale: `update` builds it at once, on all devices.
     position, list_space = jax.lax.stop_gradient(particles.position), space.detached()
     return ShardedNeighborList(
-        jnp.full((neighbors, extended), extended, jnp.int32),
+        jnp.full((extended, neighbors), extended, jnp.int32),
         numbers,
         numbers,
         numbers,
@@ -277,7 +277,7 @@ def _build(
     halo = Halo.of(position, ownership, slab, reach, ghosts)
     extended, mask = halo.extended_positions(position, ownership, slab)
     space = particles.space.detached()
-    capacity, n = old.index.shape[-2], particles.num_slots
+    capacity, n = old.index.shape[-1], particles.num_slots
     found = search(extended, slab.open_box(space), radius, old.cells, capacity, mask, n)
     occupied = jnp.where(found.is_too_narrow, NEEDS_COARSER_CELLS, found.max_occupancy)
     counts = jnp.stack([found.max_neighbors, occupied, halo.required]).astype(jnp.int32)
@@ -306,17 +306,17 @@ def _build(
 
 
 def _exclude(
-    index: Int[Array, "k m"],
+    index: Int[Array, "m k"],
     found: Found,
     global_index: Int[Array, " m"],
     excluded: Int[Array, "t e"],
-) -> Int[Array, "k m"]:
+) -> Int[Array, "m k"]:
     """`index` without the excluded pairs, which are given by global index."""
     # Rows of copies are cleared of their pairs as well: derivatives read them.
     excluded_partners = excluded.at[global_index[found.particle_of_row]].get(mode="clip")
     listed_global_index = global_index[found.order].at[index].get(mode="clip")
-    # (1, neighbors, rows) against (excluded, 1, rows)
-    is_excluded = jnp.any(listed_global_index[None] == excluded_partners.T[:, None], axis=0)
+    # (rows, neighbors, 1) against (rows, 1, excluded)
+    is_excluded = jnp.any(listed_global_index[:, :, None] == excluded_partners[:, None, :], axis=-1)
     return jnp.where(is_excluded, len(global_index), index)
 
 

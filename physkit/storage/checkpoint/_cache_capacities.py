@@ -74,13 +74,6 @@ def elastic_axes(template: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, 
     return axes
 
 
-def transposed_leaves(template: PyTree, vocabulary: Vocabulary) -> set[str]:
-    """The paths of leaves of growable caches whose last two axes are in another order in the file."""
-    nodes = growables_by_path(template, vocabulary).items() if vocabulary.transposed else ()
-    names = ((path, vocabulary.transposed.get(type(node).__qualname__)) for path, node in nodes)
-    return {f"{path}.{name}" for path, name in names if name is not None}
-
-
 def is_count(value: object) -> bool:
     """Whether `value` is a size or a tuple of sizes, none of them absurd."""
     if isinstance(value, tuple):

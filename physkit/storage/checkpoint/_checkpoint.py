@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import MismatchError, PyTree, explain_call
@@ -21,13 +20,7 @@ from physkit.parallel import addressable_rows
 from .._atomic import to_path, write_atomically
 from .._provenance import collect_provenance, provenance_changes
 from .._untrusted_hdf5 import damaged_error, get_member
-from ._cache_capacities import (
-    elastic_axes,
-    is_count,
-    set_capacities,
-    static_capacities,
-    transposed_leaves,
-)
+from ._cache_capacities import elastic_axes, is_count, set_capacities, static_capacities
 from ._checkpoint_bytes import open_checkpoint, pack_checkpoint
 from ._checkpoint_leaf import describe_leaf, leaf_spec, read_array, read_number, shape_fits
 from ._checkpoint_shards import open_parts, read_devices
@@ -193,12 +186,6 @@ def load_checkpoint(
         template = set_capacities(template, table["caches"], path, vocabulary, _REMEDY)
         elastic = elastic_axes(template, vocabulary)
         leaves = leaves_by_path(template, vocabulary)
-        transposed = transposed_leaves(template, vocabulary)
-        for leaf_path in transposed:
-            leaf = leaves[leaf_path] = jnp.swapaxes(leaves[leaf_path], -1, -2)
-            last = leaf.ndim - 1
-            swapped = {last: last - 1, last - 1: last}
-            elastic[leaf_path] = tuple(swapped.get(a, a) for a in elastic[leaf_path])
         arrays = {
             leaf_path: leaf
             for leaf_path, leaf in leaves.items()
@@ -211,8 +198,7 @@ def load_checkpoint(
         values = []
         for leaf_path, leaf in leaves.items():
             if leaf_path in arrays:
-                array = read_array(sources, leaf_path, leaf, elastic.get(leaf_path, ()))
-                values.append(jnp.swapaxes(array, -1, -2) if leaf_path in transposed else array)
+                values.append(read_array(sources, leaf_path, leaf, elastic.get(leaf_path, ())))
             elif isinstance(leaf, NUMBER_TYPES):
                 values.append(read_number(table["numbers"].get(leaf_path), leaf, leaf_path, path))
             else:

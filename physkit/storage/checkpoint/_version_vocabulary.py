@@ -25,14 +25,12 @@ class Vocabulary:
     - `classes`: of classes. `everywhere`: of fields, whatever their class.
     - `fields`: by class, of its fields; None for a field that the version did not have.
     - `state_paths`: of fields in the paths of leaves of a state.
-    - `transposed`: by today's class, fields whose last two axes have changed places since.
     """
 
     classes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     everywhere: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fields: Mapping[str, Mapping[str, str | None]] = dataclasses.field(default_factory=dict)
     state_paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    transposed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def class_name(self, cls: type) -> str:
         """The name of a class."""
@@ -84,14 +82,8 @@ class Vocabulary:
 
 
 TODAY = Vocabulary()
-# Until 0.2 lists had the neighbors of a particle side by side.
-_TRANSPOSED = {"ListedPairs": "index", "ShardedNeighborList": "index"}
 VERSION_0_1 = Vocabulary(
-    names_0_1.CLASSES,
-    names_0_1.EVERYWHERE,
-    names_0_1.FIELDS,
-    names_0_1.STATE_PATHS,
-    transposed=_TRANSPOSED,
+    names_0_1.CLASSES, names_0_1.EVERYWHERE, names_0_1.FIELDS, names_0_1.STATE_PATHS
 )
 VERSION_0_2 = Vocabulary(
     fields={
@@ -103,8 +95,7 @@ VERSION_0_2 = Vocabulary(
         "Positions": {"sites": None},
         "ShardedNeighborList": {"reverse": None},
         "Velocities": {"sites": None},
-    },
-    transposed=_TRANSPOSED,
+    }
 )
 
 

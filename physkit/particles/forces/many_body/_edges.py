@@ -38,12 +38,11 @@ class Edges(Module):
         x = tuple(particles.position[:, a] for a in range(d))
         components = displacements(x, particles.space, pairs)
         r2 = sum(y * y for y in components)
-        index = pairs.rows
-        listed = index < n
+        listed = pairs.index < n
         present = listed & (r2 < cutoff**2)
         ends = jnp.zeros(d, particles.position.dtype).at[0].set(cutoff)
         vectors = jnp.where(present[..., None], jnp.stack(components, axis=-1), ends)
-        partners = jnp.where(listed, jnp.take(pairs.order, index, mode="clip"), n)
+        partners = jnp.where(listed, jnp.take(pairs.order, pairs.index, mode="clip"), n)
         vectors = by_particle(vectors, pairs)
         present, partners = present[pairs.row_of_particle], partners[pairs.row_of_particle]
         receivers = jnp.broadcast_to(jnp.arange(n, dtype=partners.dtype)[:, None], partners.shape)

@@ -238,13 +238,13 @@ class ManyBody(AbstractListedForce):
     ) -> tuple[ListedPairs, tuple]:
         """The listed pairs, and what is known of them before any pass, by rows."""
         pairs = _listed(cache)
-        index = pairs.rows[: num_rows(pairs)]
+        index = pairs.index[: num_rows(pairs)]
         species = neighbor_species = None
         if particles.species is not None:
             everywhere = cache.neighbors.exchange_halo(particles, particles.species)
             species = of_rows(everywhere, pairs)
             neighbor_species = jnp.take(everywhere[pairs.order], index, mode="clip")
-        return pairs, (vectors, index < pairs.index.shape[-1], species, neighbor_species)
+        return pairs, (vectors, index < pairs.index.shape[0], species, neighbor_species)
 
     def _by_blocks(self, function: Callable, what: str, whole: tuple) -> Float[Array, "n ..."]:
         """`function` of the neighborhoods of all rows, block by block."""

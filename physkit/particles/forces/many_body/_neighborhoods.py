@@ -96,7 +96,7 @@ class _SumAtOnce:
     def __call__(
         self, _: tuple[()], terms: tuple[Float[Array, "c k"], ...]
     ) -> tuple[Float[Array, " c"], ...]:
-        return sum_of_partners(terms, axis=1)
+        return sum_of_partners(terms)
 
 
 @dataclass(frozen=True)

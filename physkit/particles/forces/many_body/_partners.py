@@ -38,7 +38,7 @@ def of_rows(x: Array, pairs: ListedPairs) -> Array:
 
 def num_rows(pairs: ListedPairs) -> int:
     """How many rows are summed: those of this device's own particles."""
-    return pairs.index.shape[-1] if pairs.num_local is None else pairs.num_local
+    return pairs.index.shape[0] if pairs.num_local is None else pairs.num_local
 
 
 def by_particle(rows: Float[Array, "c ..."], pairs: ListedPairs) -> Float[Array, "c ..."]:
@@ -83,7 +83,7 @@ class _Partners:
     count: int
 
     def __call__(self, pairs: ListedPairs, x: Arrays) -> Arrays:
-        index = pairs.rows[: self.count]
+        index = pairs.index[: self.count]
         particles = _particle_of_row(pairs)[: self.count]
 
         def of_leaf(x: Float[Array, "m ..."]) -> Float[Array, "c k ..."]:
@@ -104,12 +104,11 @@ class _BothEnds:
     from_own: bool
 
     def __call__(self, pairs: ListedPairs, y: Arrays) -> Arrays:
-        k, m = pairs.index.shape
+        m, k = pairs.index.shape
         # Optimization barrier: the compiler would compute all of `y` again for each gather from it.
         y = jax.lax.optimization_barrier(y)
-        index, rows = pairs.rows, pairs.row_of_place
-        present = index < m
-        partners = jnp.where(present, index, 0)
+        present, rows = pairs.index < m, pairs.row_of_place
+        partners = jnp.where(present, pairs.index, 0)
         if rows is not None:
             partners = rows.at[partners].get(mode="promise_in_bounds")
         other_end = partners * k + pairs.reverse

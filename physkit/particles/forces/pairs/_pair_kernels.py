@@ -104,7 +104,7 @@ class PairKernel:
         arrays_i: PairArrays,
         arrays_j: PairArrays,
         context: PairContext,
-        present: Bool[Array, "k c"],
+        present: Bool[Array, "c k"],
     ) -> PyTree:
         potential, space = context
         d = space.minimum_image(

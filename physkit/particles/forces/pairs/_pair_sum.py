@@ -47,8 +47,8 @@ def pair_sum(
 
     **Arguments:**
 
-    - `kernel(arrays_i, arrays_j, context, present) → terms`: gets `particles` for i and for j, `[1 c …]` and
-      `[k c …]`, and returns a pytree of terms `[k c …]`. It must be a hashable function that closes
+    - `kernel(arrays_i, arrays_j, context, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
+      `[c k …]`, and returns a pytree of terms `[c k …]`. It must be a hashable function that closes
       over no array, return 0 where `present` is False, and not let a NaN arise there.
     - `particles`: pytree of `[n …]` arrays of any dtype: position components, charge, species.
     - `context`: pytree of what all pairs depend on: the potential, the space.
@@ -104,12 +104,12 @@ def _where(
 def max_term(
     kernel: PairFunction, particles: PyTree, context: PyTree, pairs: AbstractPairs
 ) -> Float[Array, ""]:
-    """The largest of all terms of a kernel with one component that is nowhere negative; NaN if one is NaN."""
+    """The largest of all terms of a kernel with one component; NaN if one is NaN."""
 
     def largest_of_row(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[Array, None]:
-        return jnp.max(kernel(arrays_i, arrays_j, context, present), axis=0), None
+        return jnp.max(kernel(arrays_i, arrays_j, context, present), axis=1), None
 
-    rows, _ = pairs.reduce_pairs(largest_of_row, particles, jnp.maximum)
+    rows, _ = pairs.reduce_pairs(largest_of_row, particles)
     return jnp.max(rows)
 
 
@@ -142,26 +142,25 @@ def _sum_traced(
     def sum_terms(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
         return sum_of_partners(kernel(arrays_i, arrays_j, context, present)), None
 
-    if quantum is None:
-        return pairs.reduce_pairs(sum_terms, particles)[0], None
-    upper_unit = _upper_digit_unit(quantum, pairs.max_partners(particles))
-
     def sum_rounded_terms(
         arrays_i: PyTree, arrays_j: PyTree, present: Array
     ) -> tuple[PyTree, None]:
         terms = kernel(arrays_i, arrays_j, context, present)
+        upper_unit = _upper_digit_unit(quantum, jax.tree.leaves(terms)[0].shape[1])
         # t = high + low + what rounding drops: `high` in multiples of the upper unit, `low` in quanta. The
         # difference t − high is exact.
         high = jax.tree.map(lambda t: _round_to_multiple(t, upper_unit), terms)
         low = jax.tree.map(lambda t, h: _round_to_multiple(t - h, quantum), terms, high)
         sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
         # The sum of magnitudes bounds every partial sum, in whatever order it is taken.
-        return sum_of_partners((high, low, jax.tree.reduce(jnp.maximum, sizes))), None
+        *sums, bound = sum_of_partners((high, low, jax.tree.reduce(jnp.maximum, sizes)))
+        # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
+        in_range = bound < upper_unit * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+        return (jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)), None
 
-    *sums, bound = pairs.reduce_pairs(sum_rounded_terms, particles)[0]
-    # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
-    in_range = bound < upper_unit * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
-    return jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)
+    if quantum is None:
+        return pairs.reduce_pairs(sum_terms, particles)[0], None
+    return pairs.reduce_pairs(sum_rounded_terms, particles)[0]
 
 
 def _round_to_multiple(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, "..."]:

@@ -1,7 +1,6 @@
 """Sums over the partners of each particle, of several terms in one pass."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,15 +8,15 @@ from jaxtyping import Array
 
 from physkit.core import PyTree, linear_call
 
-from ...neighbors import PAIRS_PER_PIECE
+from ...neighbors import PAIRS_PER_SMALL_BLOCK
 
-# Reductions of no more than these, or up to twice as many, are vectorized.
-_SMALL_BLOCK = 2 * PAIRS_PER_PIECE
+# A loop over blocks of so few pairs, or up to twice as many, is one kernel, whose reductions are vectorized.
+_SMALL_BLOCK = 2 * PAIRS_PER_SMALL_BLOCK
 _HAS_SCALAR_REDUCTIONS = jax.__version_info__ < (0, 11)
 
 
-def sum_of_partners(terms: PyTree, axis: int = 0) -> PyTree:
-    """Every leaf of `terms`, `[k c …]`, or `[c k …]` for axis 1, summed over that axis: `[c …]`.
+def sum_of_partners(terms: PyTree) -> PyTree:
+    """Every leaf of `terms`, `[c k …]`, summed over its second axis: `[c …]`.
 
     Leaves of one shape and dtype are summed by one reduction of several operands. Of a reduction each the
     compiler makes a loop each, which reads from memory what the leaves have in common, or computes it again.
@@ -32,7 +31,7 @@ def sum_of_partners(terms: PyTree, axis: int = 0) -> PyTree:
     for (shape, _), places in alike.items():
         some = tuple(leaves[p] for p in places)
         # JAX has derivatives of a reduction of one operand only.
-        totals = linear_call(_Sum(axis), _Spread(shape[axis], axis), (), some)
+        totals = linear_call(_Sum(), _Spread(shape[1]), (), some)
         for place, total in zip(places, totals, strict=True):
             sums[place] = total
     return jax.tree.unflatten(structure, sums)
@@ -40,24 +39,21 @@ def sum_of_partners(terms: PyTree, axis: int = 0) -> PyTree:
 
 @dataclass(frozen=True)
 class _Sum:
-    axis: int
-
     def __call__(self, _: tuple, terms: tuple[Array, ...]) -> tuple[Array, ...]:
-        one_by_one, together = partial(_one_by_one, self.axis), partial(_together, self.axis)
         if len(terms) == 1:
-            return one_by_one(*terms)
+            return _one_by_one(*terms)
         if terms[0].size <= _SMALL_BLOCK or not _HAS_SCALAR_REDUCTIONS:
-            return together(*terms)
-        return jax.lax.platform_dependent(*terms, cpu=one_by_one, default=together)
+            return _together(*terms)
+        return jax.lax.platform_dependent(*terms, cpu=_one_by_one, default=_together)
 
 
-def _one_by_one(axis: int, *terms: Array) -> tuple[Array, ...]:
-    return tuple(jnp.sum(t, axis=axis) for t in terms)
+def _one_by_one(*terms: Array) -> tuple[Array, ...]:
+    return tuple(jnp.sum(t, axis=1) for t in terms)
 
 
-def _together(axis: int, *terms: Array) -> tuple[Array, ...]:
+def _together(*terms: Array) -> tuple[Array, ...]:
     zeros = tuple(jnp.zeros((), t.dtype) for t in terms)
-    return tuple(jax.lax.reduce(terms, zeros, _add, (axis,)))
+    return tuple(jax.lax.reduce(terms, zeros, _add, (1,)))
 
 
 @dataclass(frozen=True)
@@ -65,14 +61,11 @@ class _Spread:
     """The transpose: what belongs to a particle's sum belongs to each of its terms."""
 
     count: int
-    axis: int
 
     def __call__(self, _: tuple, totals: tuple[Array, ...]) -> tuple[Array, ...]:
-        def spread(x: Array) -> Array:
-            shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis :])
-            return jnp.broadcast_to(jnp.expand_dims(x, self.axis), shape)
-
-        return tuple(map(spread, totals))
+        return tuple(
+            jnp.broadcast_to(x[:, None], (x.shape[0], self.count, *x.shape[1:])) for x in totals
+        )
 
 
 def _add(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from physkit.core import param, require_nonnegative, require_positive
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
-from ._reciprocal import reciprocal_root
 
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -56,7 +55,7 @@ class DampedCoulomb(AbstractPairPotential):
         return self.coulomb_constant * jax.lax.erfc(self.damping * r) / r
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        inverse = reciprocal_root(r2)
+        inverse = jax.lax.rsqrt(r2)
         x = self.damping * (r2 * inverse)
         gauss = _TWO_BY_ROOT_PI * self.damping * jnp.exp(-x * x)
         return self.coulomb_constant * (jax.lax.erfc(x) * inverse + gauss) * (inverse * inverse)

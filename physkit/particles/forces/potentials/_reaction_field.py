@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
+import jax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError, concrete_value, param, require_positive
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
-from ._reciprocal import reciprocal_root
 
 
 class ReactionField(AbstractPairPotential):
@@ -70,6 +70,6 @@ class ReactionField(AbstractPairPotential):
         return self.coulomb_constant * (1 / x + kappa * x * x - (1 + kappa)) / self.cutoff
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        inverse = reciprocal_root(r2)
+        inverse = jax.lax.rsqrt(r2)
         field = 2 * self._curvature / (self.cutoff * self.cutoff * self.cutoff)
         return self.coulomb_constant * (inverse * inverse * inverse - field)
