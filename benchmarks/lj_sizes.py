@@ -190,7 +190,7 @@ def draw(rows: list[dict], path: Path, machine: str) -> None:
         plot.apply_style(ax)
         ax.set(xscale="log", xlabel="atoms", title="one core" if cores == 1 else "two cores")
     axes[0].set(ylabel="million particle-steps a second", ylim=(0, None))
-    axes[0].legend(frameon=False, loc="lower left", ncols=2, fontsize="small")
+    axes[0].legend(frameon=False)
     figure.suptitle(f"Lennard-Jones melt\n{machine}", fontsize="medium")
     figure.savefig(path, dpi=130)
 
