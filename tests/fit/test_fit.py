@@ -10,7 +10,7 @@ import pytest
 
 import physkit as pk
 from physkit.fit import select
-from physkit.fit.solve._iterate import triangle
+from physkit.fit._triangle import triangle
 from physkit.fit.uncertainty._standard_errors import fewest_rows
 
 T = np.linspace(0.0, 2.0, 30)

@@ -8,15 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
 
 from physkit.core import PyTree, as_device_array, matmul
 
 from .._program import compile_by_content
+from .._triangle import triangle
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
 
-_ROWS_PER_BLOCK = 64  # of a factorization, at least
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
 # Called with the step, the losses, the norms of the gradients, and z, of all starts.
 Report: TypeAlias = Callable[[int, np.ndarray, np.ndarray, jax.Array], None]
@@ -166,22 +165,6 @@ def _compress(evaluation: _Evaluation) -> _Evaluation:
     r = triangle(jnp.concatenate([evaluation.jacobian, evaluation.value[:, None]], axis=1))
     r = r * jnp.where(jnp.diagonal(r) < 0, -1, 1)[:, None]  # one factor, so that steps compare
     return _Evaluation(r[:, p], r[:, :p])
-
-
-def triangle(matrix: Float[Array, "n p"]) -> Float[Array, "r p"]:
-    """R of QR, by blocks of rows: R of the triangles of all blocks, one below the other.
-
-    In blocks that stay in a core's cache the factorization of a tall matrix is several times as fast.
-    """
-    n, p = matrix.shape
-    rows = max(_ROWS_PER_BLOCK, 3 * p)
-    while n > 2 * rows:
-        blocks = -(-n // rows)
-        # Rows of zeros change no R.
-        padded = jnp.pad(matrix, ((0, blocks * rows - n), (0, 0))).reshape(blocks, rows, p)
-        matrix = jnp.linalg.qr(padded, mode="r").reshape(blocks * p, p)
-        n = len(matrix)
-    return jnp.linalg.qr(matrix, mode="r")
 
 
 def _step_left(info: PyTree, count: int) -> jax.Array:

@@ -9,7 +9,7 @@ from jax.typing import DTypeLike
 
 from physkit.core import Module, ParameterError, ShapeError, static
 
-_ROWS_PER_BLOCK = 64  # of a factorization, at least
+from .._triangle import triangle
 
 
 class Information(NamedTuple):
@@ -172,17 +172,9 @@ def _normal_matrix(jacobian: np.ndarray) -> np.ndarray:
 
 
 def fewest_rows(matrix: np.ndarray) -> np.ndarray:
-    """In double precision p rows, or fewer, M′ for `[n p]` M with M′ᵀM′ = MᵀM: R of its QR."""
+    """In double precision p rows, or fewer, M′ for `[n p]` M with M′ᵀM′ = MᵀM."""
     rows = matrix.astype(float)
-    p = rows.shape[1]
-    block = max(_ROWS_PER_BLOCK, 3 * p)
-    # In blocks that stay in a core's cache the factorization of a tall matrix is several times as fast.
-    while len(rows) > 2 * block:
-        blocks = -(-len(rows) // block)
-        padded = np.zeros((blocks * block, p))  # rows of zeros change nothing
-        padded[: len(rows)] = rows
-        rows = np.linalg.qr(padded.reshape(blocks, block, p), mode="r").reshape(blocks * p, p)
-    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > p else rows
+    return triangle(rows) if len(rows) > rows.shape[1] else rows
 
 
 def inverse_normal_matrix(jacobian: np.ndarray, precision: DTypeLike | None = None) -> np.ndarray:

@@ -69,9 +69,8 @@ class AbstractListedForce(AbstractForce):
         if self.cutoff is None or particles.is_distributed or particles.num_particles == 0:
             return self
         if not self.keeps_list(particles):
-            if is_concrete(
-                particles.space
-            ):  # here it can name its numbers; in a trace it is a fault
+            # In a trace, which hides the box, it is a fault.
+            if is_concrete(particles.space):
                 require_max_cutoff(particles.space, particles.dimension, self.cutoff)
             return self
         plan = plan_list(

@@ -20,6 +20,7 @@ from physkit.simulate import Simulation
 from .._arguments import explain_system
 
 _WIDTH, _HEIGHT, _DIAMETER, _GRAVITY = 2.0, 6.0, 0.25, 981.0
+_AREA = math.pi * _DIAMETER**2 / 4
 
 
 @explain_system
@@ -47,8 +48,7 @@ def settling_disk(
     **Reference:** Glowinski, Pan, Hesla, Joseph & Périaux, J. Comput. Phys. 169, 363 (2001), section 8.
     """
     grid = Grid(Box([_WIDTH, _HEIGHT], periodic=False), (cells, 3 * cells))
-    area = math.pi * _DIAMETER**2 / 4
-    mass = density * area
+    mass = density * _AREA
     disk = RigidBodies(
         [[_WIDTH / 2, _HEIGHT - 2.0, 0.0]],
         # About z ½ m r²; the others do nothing here.
@@ -57,15 +57,9 @@ def settling_disk(
     )
     body = ImmersedBody(Ball([0.0, 0.0], _DIAMETER / 2), "disk")
 
-    def weight(t: Array, bodies: RigidBodies) -> tuple[Array, Array]:
-        del t
-        # What buoyancy leaves of it.
-        down = jnp.asarray([0.0, -_GRAVITY, 0.0], bodies.position.dtype)
-        return (bodies.mass - area)[:, None] * down[None], jnp.zeros_like(bodies.position)
-
     terms = (
         IncompressibleFlow(viscosity, "flow", implicit=False, solids=(body,)),
-        ImmersedMotion((body,), "flow", ExternalWrench(weight, component="disk")),
+        ImmersedMotion((body,), "flow", ExternalWrench(_weight_in_fluid, component="disk")),
     )
     size = _WIDTH / cells
     dt = min(courant * size / 8.0, 0.2 * size**2 / viscosity)
@@ -74,3 +68,10 @@ def settling_disk(
     )
     state = {"flow": FlowState.of(grid, boundary=NoSlip()), "disk": disk}
     return Simulation(ARS222(*terms), dt=dt, observers=frames), state
+
+
+def _weight_in_fluid(t: Array, bodies: RigidBodies) -> tuple[Array, Array]:
+    del t
+    # What buoyancy leaves of it, in a fluid of density 1.
+    down = jnp.asarray([0.0, -_GRAVITY, 0.0], bodies.position.dtype)
+    return (bodies.mass - _AREA)[:, None] * down[None], jnp.zeros_like(bodies.position)

@@ -15,7 +15,7 @@ from ._tuples import Tuples
 _MIN_SINE = 1e-3
 # A bond this many times its length is another bond or a broken one, where most are within `_USUAL`.
 _MAX_STRETCH, _USUAL = 5.0, 1.5
-_LEAST_VECTORS = 256
+_LEAST_VECTORS = 256  # of a program: fewer are repeated to fill it
 
 
 def vectors_at_start(
