@@ -45,10 +45,15 @@ def test_a_first_run_compiles_few_programs_and_another_none(name, key):
     sim, state = build()
     steps = sim.observation_period
     with compiled_programs() as programs:
-        pk.run(sim, state, steps, key=key, progress=False)
+        run = pk.run(sim, state, steps, key=key, progress=False)
         first = len(programs)
-        # Other numbers, of a system that is made anew.
+        # The same numbers, of a system that is made anew.
         sim, state = build()
+        programs.clear()
+        # Fisher's front on these few cells does not stay finite for long; nor need it, to be compiled.
+        with contextlib.suppress(pk.errors.SimulationDiverged):
+            pk.run(sim, run.carry, steps, progress=False)
+        continued = len(programs)
         if not isinstance(
             state, pk.lattice_boltzmann.Populations
         ):  # these are made for one time step
@@ -56,7 +61,24 @@ def test_a_first_run_compiles_few_programs_and_another_none(name, key):
         programs.clear()
         pk.run(sim, state, steps, key=key, progress=False)
     assert first <= 4
+    assert not continued
     assert not programs
+
+
+def test_a_run_that_goes_on_with_other_numbers_compiles_one_program(key):
+    build = SYSTEMS["kepler"]
+    (sim, state), (other, _) = build(), build()
+    other = replace_fields(other, {"dt": as_device_array(0.9 * np.asarray(sim.dt))})
+    steps = sim.observation_period
+    carry = pk.run(sim, state, steps, key=key, progress=False).carry
+    jax.clear_caches()
+    pk.run(sim, state, steps, key=key, progress=False)  # the chunk, once more
+    with compiled_programs() as programs:
+        pk.run(other, carry, steps, progress=False)
+        assert len(programs) <= 1
+        programs.clear()
+        pk.run(other, carry.replace(state=state), steps, progress=False)  # of another state, too
+        assert not programs
 
 
 def both(build):

@@ -29,6 +29,7 @@ from physkit.storage import Checkpoints
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
+from ..loop._carry_parameters import remember_parameters
 from ..loop._chunk_program import ChunkAttempt
 from ..loop._chunk_scheduler import ChunkScheduler
 from ..loop._entry import require_simulation
@@ -183,6 +184,8 @@ def _advance(
     if (note := note_on_compiling(driver.compile_seconds)) is not None:
         bar.write_line(note)
     bar.close()
+    if isinstance(carry, Carry):
+        remember_parameters(sim, carry)
     return Run(
         carry=carry,
         frames=recorder.frames(),

@@ -3,7 +3,15 @@
 import equinox as eqx
 import jax
 
-from physkit.core import Frame, Key, State, grow_caches, has_overflow, invalidate_caches
+from physkit.core import (
+    QUICK_COMPILER_OPTIONS,
+    Frame,
+    Key,
+    State,
+    grow_caches,
+    has_overflow,
+    invalidate_caches,
+)
 from physkit.parallel import single_process
 
 from ..distributed._domain import DistributedDomain
@@ -11,12 +19,15 @@ from ..distributed._reshard import reshard_observers
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import observe_initial
 from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
+from ..loop._carry_parameters import has_parameters_of
 from ..loop._chunk_program import ChunkProgram
-from ..loop._init import init_and_observe
+from ..loop._init import init_and_observe, is_small
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS
 
-_follow_parameters = eqx.filter_jit(follow_parameters)
+# A program that runs once, as the start, and compiled as that.
+_follow_optimized = eqx.filter_jit(follow_parameters)
+_follow_quickly = eqx.filter_jit(follow_parameters, compiler_options=QUICK_COMPILER_OPTIONS)
 
 
 class SingleDevice:
@@ -44,7 +55,10 @@ class SingleDevice:
 
     def follow_parameters(self, carry: Carry) -> Carry:
         """`carry`, made by whatever simulation, with the forces of this one."""
-        return _follow_parameters(self.sim, carry) if jax.tree.leaves(carry.aux) else carry
+        if has_parameters_of(self.sim, carry):
+            return carry
+        follow = _follow_quickly if is_small(carry.state) else _follow_optimized
+        return follow(self.sim, carry)
 
     def rebuild_caches(self, carry: Carry) -> Carry:
         """`carry` with lists and forces made anew, with the capacity that they need."""

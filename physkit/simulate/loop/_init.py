@@ -54,6 +54,7 @@ from ._carry import (
     snapshot,
     state_faults,
 )
+from ._carry_parameters import remember_parameters
 from ._chunk_program import array_bytes
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
@@ -137,6 +138,8 @@ def init_and_observe(
             observer.check_start(start.carry.state)
         aux = _fit_caches(planned, aux)
     carry = start.carry.replace(aux=aux if capacity is None else _with_capacity(aux, capacity))
+    if is_on_host:
+        remember_parameters(sim, carry)
     if start.observed is None:
         return carry, carry, {}
     observer_state, guards, frames = start.observed
@@ -240,8 +243,12 @@ _start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=QUIC
 
 
 def _start_compiled(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:
-    is_small = is_on_cpu(state) and array_bytes(state) < _SMALL_STATE_BYTES
-    return (_start_quickly if is_small else _start_optimized)(sim, state, key, observes)
+    return (_start_quickly if is_small(state) else _start_optimized)(sim, state, key, observes)
+
+
+def is_small(state: State) -> bool:
+    """Whether what runs once on `state` is over sooner when it is compiled without optimizations."""
+    return is_on_cpu(state) and array_bytes(state) < _SMALL_STATE_BYTES
 
 
 def _overflow(aux: Aux) -> int:
