@@ -29,7 +29,7 @@ def remember_parameters(sim: Simulation, carry: Carry) -> None:
 
 
 def has_parameters_of(sim: Simulation, carry: Carry) -> bool:
-    """Whether forces and lists of `carry` are known to be made by the parameters of `sim`, of its state (host only).
+    """Whether the parameters of `sim` are known to have made forces and lists of `carry` (host only).
 
     Compared on the host, number by number: no program. False where nothing is known, as of a carry from a file.
     """
