@@ -152,7 +152,7 @@ class Angular(pk.AbstractManyBodyPotential):
 
     def site_energies(self, near):
         weight = jnp.exp(-near.distance) * (2.0 - near.distance) ** 3
-        bend = weight[:, :, None] * weight[:, None, :] * (near.cosine + 0.3) ** 2
+        bend = weight[:, None] * weight[None] * (near.cosine + 0.3) ** 2
         mixed = self.strength[near.species] * near.sum(
             weight * self.strength[near.neighbor_species]
         )

@@ -65,7 +65,7 @@ class Native(pk.AbstractManyBodyPotential):
     uses_pairs_of_neighbors = False
 
     def site_energies(self, near):
-        both = 1 + 0.3 * (near.species[:, None] + near.neighbor_species).astype(float)
+        both = 1 + 0.3 * (near.species[None] + near.neighbor_species).astype(float)
         return near.sum(both * well(near.distance, {"depth": self.depth})) / 2
 
 

@@ -56,7 +56,7 @@ class Cohesion(AbstractManyBodyPotential):
 
     def site_energies(self, near):
         weight = jnp.exp(-self.decay * near.distance) * (1.6 - near.distance) ** 3
-        bend = weight[:, :, None] * weight[:, None, :] * (near.cosine + 0.3) ** 2
+        bend = weight[:, None] * weight[None] * (near.cosine + 0.3) ** 2
         return -jnp.sqrt(1e-3 + near.sum(weight)) + near.sum_pairs(bend)
 
 

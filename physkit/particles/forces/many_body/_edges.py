@@ -36,7 +36,7 @@ class Edges(Module):
         assert isinstance(pairs, ListedPairs)
         n, d = particles.position.shape
         x = tuple(particles.position[:, a] for a in range(d))
-        components = displacements(x, particles.space, pairs)
+        components = tuple(y.T for y in displacements(x, particles.space, pairs))
         r2 = sum(y * y for y in components)
         listed = pairs.index < n
         present = listed & (r2 < cutoff**2)

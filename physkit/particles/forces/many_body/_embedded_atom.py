@@ -100,6 +100,6 @@ class EmbeddedAtom(AbstractManyBodyPotential):
         if self.num_species is not None:
             own, others = near.species, near.neighbor_species
             assert own is not None  # `ManyBody` has checked it
-            both = own[:, None] * self.num_species + others
+            both = own[None] * self.num_species + others
         density, pairs = near.sums(self.density(r, others), self.pair(r, both) / r)
         return self.embedding(density, own) + pairs / 2

@@ -192,8 +192,8 @@ class ManyBody(AbstractListedForce):
     ) -> Float[Array, "n ..."]:
         """`function(near)` for each particle, `near` as of `site_energies`: descriptors, coordinations."""
         particles, cache = self.particles(state), self._update(cache, state)
-        pairs, known = self._known(particles, _displacements(particles, cache), cache)
-        rows = self._by_blocks(function, "function", (*known, None, None))
+        pairs, of_pairs, species = self._known(particles, _displacements(particles, cache), cache)
+        rows = self._by_blocks(function, "function", (*of_pairs, None), (species, None))
         return _poison(particles.mask_empty(by_particle(rows, pairs)), cache)
 
     def _slopes(self, particles: Particles, cache: PairCache) -> tuple[Components, Components]:
@@ -215,17 +215,22 @@ class ManyBody(AbstractListedForce):
     ) -> Float[Array, " n"]:
         """The energy of each particle of this device, from rᵢⱼ of all listed pairs."""
         name, features, neighbor_features = type(self.potential).__name__, None, None
-        pairs, known = self._known(particles, vectors, cache)
+        pairs, of_pairs, species = self._known(particles, vectors, cache)
         for number in range(self.potential.num_passes):
-            whole = *known, features, neighbor_features
-            what = f"{name}.features"
             rows = self._by_blocks(
-                lambda near, number=number: self.potential.features(near, number), what, whole
+                lambda near, number=number: self.potential.features(near, number),
+                f"{name}.features",
+                (*of_pairs, neighbor_features),
+                (species, features),
             )
             everywhere = cache.neighbors.exchange_halo(particles, by_particle(rows, pairs))
             features, (neighbor_features,) = rows, of_neighbors((everywhere,), pairs)
-        whole = *known, features, neighbor_features
-        rows = self._by_blocks(self.potential.site_energies, f"{name}.site_energies", whole)
+        rows = self._by_blocks(
+            self.potential.site_energies,
+            f"{name}.site_energies",
+            (*of_pairs, neighbor_features),
+            (species, features),
+        )
         if rows.ndim != 1:
             raise ParameterError(
                 f"{name}.site_energies must return one energy for each particle; it returned arrays of shape "
@@ -235,48 +240,53 @@ class ManyBody(AbstractListedForce):
 
     def _known(
         self, particles: Particles, vectors: Components, cache: PairCache
-    ) -> tuple[ListedPairs, tuple]:
-        """The listed pairs, and what is known of them before any pass, by rows."""
+    ) -> tuple[ListedPairs, tuple, Int[Array, " c"] | None]:
+        """The listed pairs, what is known of them before any pass, `[k c]` each, and the rows' species."""
         pairs = _listed(cache)
-        index = pairs.index[: num_rows(pairs)]
+        index = pairs.index[: num_rows(pairs)].T
         species = neighbor_species = None
         if particles.species is not None:
             everywhere = cache.neighbors.exchange_halo(particles, particles.species)
             species = of_rows(everywhere, pairs)
             neighbor_species = jnp.take(everywhere[pairs.order], index, mode="clip")
-        return pairs, (vectors, index < pairs.index.shape[0], species, neighbor_species)
+        return pairs, (vectors, index < pairs.index.shape[0], neighbor_species), species
 
-    def _by_blocks(self, function: Callable, what: str, whole: tuple) -> Float[Array, "n ..."]:
-        """`function` of the neighborhoods of all rows, block by block."""
-        n, k = whole[1].shape
+    def _by_blocks(
+        self, function: Callable, what: str, of_pairs: tuple, of_rows: tuple
+    ) -> Float[Array, "n ..."]:
+        """`function` of the neighborhoods of all rows, block by block, from arrays `[k n …]` and `[n …]`."""
+        k, n = of_pairs[1].shape
 
-        def of_block(block: tuple) -> Float[Array, "c ..."]:
-            vectors, present, *seen = block
-            near = Neighborhoods.of(vectors, present, self.cutoff, *seen)
+        def of_block(of_pairs: tuple, of_rows: tuple) -> Float[Array, "c ..."]:
+            near = Neighborhoods.of(*of_pairs, *of_rows, self.cutoff)
             rows = call_user_function(function, (near,), what, "(near)")
-            if rows.shape[:1] != present.shape[:1]:
+            if rows.shape[:1] != near.present.shape[1:]:
                 raise ParameterError(
-                    f"{what} must return a row for each of {present.shape[0]} particles; it returned shape "
-                    f"{rows.shape}"
+                    f"{what} must return a row for each of {near.present.shape[1]} particles; it returned "
+                    f"shape {rows.shape}"
                 )
             return rows
 
         def in_blocks(count: int, size: int) -> Float[Array, "n ..."]:
             if count == 1:
-                return of_block(whole)
+                return of_block(of_pairs, of_rows)
             starts = jnp.minimum(jnp.arange(count) * size, n - size)
 
             def from_row(start: Int[Array, ""]) -> Float[Array, "c ..."]:
-                cut = lambda x: jax.lax.dynamic_slice_in_dim(x, start, size)
-                return of_block(jax.tree.map(cut, whole))
+                cut = lambda x, axis: jax.lax.dynamic_slice_in_dim(x, start, size, axis)
+                return of_block(
+                    jax.tree.map(lambda x: cut(x, 1), of_pairs),
+                    jax.tree.map(lambda x: cut(x, 0), of_rows),
+                )
 
             # The derivative computes a block again rather than keeping what all blocks computed.
             rows = jax.lax.map(jax.checkpoint(from_row, prevent_cse=False), starts)
             return concatenate_blocks(rows, n)
 
         width = k * k if self.potential.uses_pairs_of_neighbors else k
-        # Small ones on a CPU: potentials compute many arrays of a block, which should stay in a core's cache.
-        small = block_shape(n, width, max(PAIRS_PER_SMALL_BLOCK, 8 * width))
+        # Small ones on a CPU: potentials compute many arrays of a block, which should stay in a core's cache;
+        # but at least a few vectors of particles.
+        small = block_shape(n, width, max(PAIRS_PER_SMALL_BLOCK, 32 * width))
         large = block_shape(n, width, PAIRS_PER_LARGE_BLOCK)
         if small == large:
             return in_blocks(*small)

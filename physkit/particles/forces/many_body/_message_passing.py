@@ -157,11 +157,11 @@ class MessagePassing(AbstractManyBodyPotential):
     def invariants(self, near: Neighborhoods) -> Float[Array, "c g"]:
         """s, |v|² and |t|² of each particle: what no rotation changes."""
         u = near.direction
-        c, k, d = u.shape
+        k, c, d = u.shape
         scalar, vector, tensor = jnp.split(self._filter(near, self.radial), 3, axis=-1)
         second = u[..., :, None] * u[..., None, :] - jnp.eye(d, dtype=u.dtype)[None, None] / d
         vector = near.sum(vector[..., None] * u[:, :, None, :])
-        tensor = near.sum(tensor[..., None] * second.reshape(c, k, 1, d * d))
+        tensor = near.sum(tensor[..., None] * second.reshape(k, c, 1, d * d))
         # Sums of directions turn with the particles, their squares do not.
         squares = (jnp.sum(x**2, axis=-1) for x in (vector, tensor))
         return jnp.concatenate([near.sum(scalar), *squares], axis=-1)
@@ -187,7 +187,7 @@ class MessagePassing(AbstractManyBodyPotential):
             self.energy[0] if self.species_count is None else self.energy[near.species]
         )
 
-    def _filter(self, near: Neighborhoods, weights: Float[Array, "s k f"]) -> Float[Array, "c n f"]:
+    def _filter(self, near: Neighborhoods, weights: Float[Array, "s g f"]) -> Float[Array, "k c f"]:
         """Functions of the distances, each a sum of Gaussians that ends smoothly at the cutoff."""
         s = near.distance[:, :, None] / self.reach
         window = 1 - s**3 * (10 - 15 * s + 6 * s**2)
@@ -196,6 +196,6 @@ class MessagePassing(AbstractManyBodyPotential):
         x = (near.distance[:, :, None] - centers[None, None]) / width
         gaussians = window * jnp.exp(-0.5 * x**2)
         if self.species_count is None:
-            return einsum("cnk,kf->cnf", gaussians, weights[0])
+            return einsum("kcg,gf->kcf", gaussians, weights[0])
         of_species = jax.nn.one_hot(near.neighbor_species, self.species_count, dtype=s.dtype)
-        return einsum("cnk,cns,skf->cnf", gaussians, of_species, weights)
+        return einsum("kcg,kcs,sgf->kcf", gaussians, of_species, weights)

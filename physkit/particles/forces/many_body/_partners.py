@@ -1,4 +1,8 @@
-"""What particles read of their listed neighbors: gathers whose transposes are gathers, too."""
+"""What particles read of their listed neighbors: gathers whose transposes are gathers, too.
+
+Arrays of listed pairs are `[k c …]`: particles along the last axis of numbers, so that sums over neighbors add
+vectors of particles, which processors do at once.
+"""
 
 from dataclasses import dataclass
 
@@ -11,8 +15,8 @@ from physkit.geometry import AbstractSpace
 
 from ...neighbors import ListedPairs
 
-Components = tuple[Float[Array, "c k"], ...]  # of a vector for every pair, an array per axis
-Arrays = tuple[Float[Array, "..."], ...]  # [m …] by particle, or [c k …] by listed pair
+Components = tuple[Float[Array, "k c"], ...]  # of a vector for every pair, an array per axis
+Arrays = tuple[Float[Array, "..."], ...]  # [m …] by particle, or [k c …] by listed pair
 
 
 def displacements(
@@ -83,15 +87,15 @@ class _Partners:
     count: int
 
     def __call__(self, pairs: ListedPairs, x: Arrays) -> Arrays:
-        index = pairs.index[: self.count]
+        index = _transpose(pairs.index[: self.count])
         particles = _particle_of_row(pairs)[: self.count]
 
-        def of_leaf(x: Float[Array, "m ..."]) -> Float[Array, "c k ..."]:
+        def of_leaf(x: Float[Array, "m ..."]) -> Float[Array, "k c ..."]:
             read = {"mode": "promise_in_bounds", "unique_indices": True}
             places = x.at[pairs.order].get(**read)
             partners = jnp.take(places, index, axis=0, mode="clip")
             if self.from_own:
-                partners = partners - x.at[particles].get(**read)[:, None]
+                partners = partners - x.at[particles].get(**read)[None]
             return jnp.where(_like(index < len(x), partners), partners, 0)
 
         return tuple(map(of_leaf, x))
@@ -104,27 +108,33 @@ class _BothEnds:
     from_own: bool
 
     def __call__(self, pairs: ListedPairs, y: Arrays) -> Arrays:
-        m, k = pairs.index.shape
+        m = pairs.index.shape[0]
         # Optimization barrier: the compiler would compute all of `y` again for each gather from it.
         y = jax.lax.optimization_barrier(y)
-        present, rows = pairs.index < m, pairs.row_of_place
-        partners = jnp.where(present, pairs.index, 0)
+        index, rows = _transpose(pairs.index), pairs.row_of_place
+        present = index < m
+        partners = jnp.where(present, index, 0)
         if rows is not None:
             partners = rows.at[partners].get(mode="promise_in_bounds")
-        other_end = partners * k + pairs.reverse
+        other_end = _transpose(pairs.reverse) * m + partners
 
-        def of_leaf(y: Float[Array, "c k ..."]) -> Float[Array, "m ..."]:
+        def of_leaf(y: Float[Array, "k c ..."]) -> Float[Array, "m ..."]:
             # The rows of copies are not summed here, but on the device that owns them.
-            y = jnp.pad(y, [(0, m - len(y)), *[(0, 0)] * (y.ndim - 1)])
+            y = jnp.pad(y, [(0, 0), (0, m - y.shape[1]), *[(0, 0)] * (y.ndim - 2)])
             flat = y.reshape(-1, *y.shape[2:])
             others = flat.at[other_end].get(mode="promise_in_bounds")
             others = others - y if self.from_own else others
-            total = jnp.sum(jnp.where(_like(present, others), others, 0), axis=1)
+            total = jnp.sum(jnp.where(_like(present, others), others, 0), axis=0)
             return total.at[pairs.row_of_particle].get(
                 mode="promise_in_bounds", unique_indices=True
             )
 
         return tuple(map(of_leaf, y))
+
+
+def _transpose(x: Int[Array, "c k"]) -> Int[Array, "k c"]:
+    # Barrier: the compiler would read columns, number by number, in every pass.
+    return jax.lax.optimization_barrier(x.T)
 
 
 def _like(mask: Array, x: Array) -> Array:

@@ -43,7 +43,7 @@ class AbstractManyBodyPotential(Module):
 
     @property
     def uses_pairs_of_neighbors(self) -> bool:
-        """Whether it computes arrays `[c k k]`; blocks are then smaller."""
+        """Whether it computes arrays `[k k c]`; blocks are then smaller."""
         return True
 
     @property

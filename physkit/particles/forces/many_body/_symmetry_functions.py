@@ -115,24 +115,23 @@ class SymmetryFunctions(Module):
         if self.num_species is not None:
             # Zero for neighbors of the other species.
             of_species = jax.nn.one_hot(near.neighbor_species, self.num_species, dtype=r.dtype)
-            window = window * of_species  # [c k s]
+            window = window * of_species  # [k c s]
         gaussians = jnp.exp(-0.5 * ((r - self.centers[None, None]) / self.width) ** 2)
-        radial = einsum("cks,ckf->csf", window, gaussians)
+        radial = einsum("kcs,kcf->csf", window, gaussians)
         parts = [radial.reshape(len(radial), -1)]
         if len(self.decays) and self.exponents:
             parts.append(self._angular(near, window))
         return jnp.concatenate(parts, axis=1)
 
-    def _angular(self, near: Neighborhoods, window: Float[Array, "c k s"]) -> Float[Array, "c f"]:
-        r, k = near.distance[:, :, None], near.present.shape[1]
-        weight = (
-            window[:, :, :, None] * jnp.exp(-self.decays[None, None] * r**2)[:, :, None, :]
-        )  # [c k s e]
+    def _angular(self, near: Neighborhoods, window: Float[Array, "k c s"]) -> Float[Array, "c f"]:
+        # Particles first: sums over pairs are a product of matrices for each of them.
+        cosine, r = jnp.moveaxis(near.cosine, 2, 0), near.distance.T[:, :, None]
+        decays = jnp.exp(-self.decays[None, None] * r**2)
+        weight = jnp.moveaxis(window, 1, 0)[:, :, :, None] * decays[:, :, None, :]  # [c k s e]
         # The sum over all pairs is that over j ≠ l: a neighbor makes no angle with itself.
-        different = 1 - jnp.eye(k, dtype=r.dtype)[None]
-        cosine, found = near.cosine, []
-        s = weight.shape[2]
-        first, second = np.triu_indices(s)
+        different = 1 - jnp.eye(r.shape[1], dtype=r.dtype)[None]
+        found = []
+        first, second = np.triu_indices(weight.shape[2])
         halves = jnp.where(first == second, 0.5, 1.0).astype(r.dtype)[None, :, None]
         for zeta in self.exponents:
             for sign in (1, -1):

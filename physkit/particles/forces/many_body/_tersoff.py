@@ -1,5 +1,6 @@
 """The Tersoff potential."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -79,35 +80,35 @@ class Tersoff(AbstractManyBodyPotential):
         return jnp.max(self.S)
 
     def site_energies(self, near: Neighborhoods) -> Float[Array, " c"]:
-        r, own = near.distance, lambda x: _of_species(x, near.species)
+        r = near.distance
+        row = lambda x: _of_species(x, near.species)[None] if x.ndim else x
+        wide = lambda x: row(x)[None] if x.ndim else x
 
         def bond(x: Array, mean) -> Array:
-            """A parameter of the bond i–j, `[c k]` or a number."""
+            """A parameter of the bond i–j, `[k c]` or a number."""
             if not x.ndim:
                 return x
-            return mean(own(x)[:, None], _of_species(x, near.neighbor_species))
+            return mean(row(x), _of_species(x, near.neighbor_species))
 
         reach = self._cutoff_function(r, bond(self.R, _geometric), bond(self.S, _geometric))
-        reach = jnp.where(near.present, reach, 0)
+        # Barrier: the compiler would compute the cosine of a bond again for each pair of bonds.
+        reach = jax.lax.optimization_barrier(jnp.where(near.present, reach, 0))
 
-        # Pairs of neighbors: bond i–j along axis 1, i–l along axis 2.
-        wide = lambda x: x[:, None, None] if x.ndim else x
-        g = _angular(near.cosine, *(wide(own(x)) for x in (self.c, self.d, self.h)))
+        # Pairs of neighbors: bond i–j along axis 0, i–l along axis 1.
+        g = _angular(near.cosine, wide(self.c), wide(self.d), wide(self.h))
         # Where either place is empty, the exponent could overflow before it is masked.
-        both = near.present[:, :, None] & near.present[:, None, :]
-        both &= ~jnp.eye(r.shape[1], dtype=bool)[None]
-        longer = jnp.where(both, r[:, :, None] - r[:, None, :], 0)
-        growth = jnp.exp((wide(own(self.lambda3)) * longer) ** self.m)
-        zeta = jnp.sum(jnp.where(both, reach[:, None, :] * g * growth, 0), axis=2)
+        both = near.both_present
+        longer = jnp.where(both, r[:, None] - r[None], 0)
+        growth = jnp.exp((wide(self.lambda3) * longer) ** self.m)
+        zeta = jnp.sum(jnp.where(both, reach[None] * g * growth, 0), axis=1)
 
-        row = lambda x: own(x)[:, None] if x.ndim else x
         n = row(self.n)
         # (βζ)ⁿ has an infinite slope at 0: a bond whose ends have no other neighbors.
         power = jnp.where(zeta > 0, jnp.where(zeta > 0, row(self.beta) * zeta, 1) ** n, 0)
         order = (1 + power) ** (-1 / (2 * n))
         if self.chi.ndim:
             assert near.species is not None  # `ManyBody` has checked it
-            order = order * self.chi[near.species[:, None], near.neighbor_species]
+            order = order * self.chi[near.species[None], near.neighbor_species]
         repulsion = bond(self.A, _geometric) * jnp.exp(-bond(self.lambda1, _arithmetic) * r)
         attraction = bond(self.B, _geometric) * jnp.exp(-bond(self.lambda2, _arithmetic) * r)
         return near.sum(reach * (repulsion - order * attraction)) / 2
