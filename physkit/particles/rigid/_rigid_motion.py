@@ -61,7 +61,7 @@ class AbstractRigidMotion(AbstractBodies):
     @property
     def body_angular_velocity(self) -> Float[Array, "n 3"]:
         """ω in body axes, 1 / time."""
-        return safe_divide(self.angular_momentum, self.inertia)
+        return safe_divide(self.angular_momentum, self._turning_inertia)
 
     @property
     def angular_velocity(self) -> Float[Array, "n 3"]:
@@ -81,7 +81,7 @@ class AbstractRigidMotion(AbstractBodies):
     @property
     def generalized_mass(self) -> Float[Array, "n 6"]:
         return jnp.concatenate(
-            [jnp.broadcast_to(self.mass[:, None], self.inertia.shape), self.inertia], 1
+            [jnp.broadcast_to(self.mass[:, None], self.inertia.shape), self._turning_inertia], 1
         )
 
     def kinetic_energies(self) -> Float[Array, " n"]:
@@ -89,11 +89,11 @@ class AbstractRigidMotion(AbstractBodies):
         return 0.5 * (self.mass * jnp.sum(self.velocity * self.velocity, axis=1) + turning)
 
     def shift_velocity(self, change: Float[Array, "n 6"]) -> "AbstractRigidMotion":
-        momentum = self.inertia * change[:, 3:]
+        momentum = self._turning_inertia * change[:, 3:]
         return self.shift(RigidBodyIncrement(velocity=change[:, :3], angular_momentum=momentum))
 
     def replace_velocity(self, velocity: Float[Array, "n 6"]) -> "AbstractRigidMotion":
-        momentum = self.inertia * velocity[:, 3:]
+        momentum = self._turning_inertia * velocity[:, 3:]
         return self.replace(velocity=velocity[:, :3], angular_momentum=momentum)
 
     def require_force(self, force: Array, what: str) -> None:
@@ -133,7 +133,7 @@ class AbstractRigidMotion(AbstractBodies):
         # Who does not turn has no angular momentum here.
         turning = self._zero_immobile(self.angular_momentum)
         momentum, orientation = rotate_freely(
-            turning, self.orientation, self.inertia, dt, self.linear
+            turning, self.orientation, self._turning_inertia, dt, self.linear
         )
         momentum = self.angular_momentum + (momentum - turning) if self._some_rest else momentum
         exact = moved.fixed_point
@@ -152,7 +152,9 @@ class AbstractRigidMotion(AbstractBodies):
         """v + dt·F/m and L + dt·τ, for a wrench (F, τ) on each body: τ about its center, in space."""
         # Forward and backward must round alike; `dt` and its sign go in last.
         torque = self._isolated(rotate_back)(self.orientation, force[:, 3:])
-        torque = jnp.where(self.inertia > 0, torque, 0)  # a line takes no torque about itself
+        torque = jnp.where(
+            self._turning_inertia > 0, torque, 0
+        )  # a line takes no torque about itself
         velocity = dt * force[:, :3] / self.mass[:, None]
         return self.shift(RigidBodyIncrement(velocity=velocity, angular_momentum=dt * torque))
 
@@ -167,7 +169,8 @@ class AbstractRigidMotion(AbstractBodies):
         """dx/dt = v, dv/dt = F/m, dq/dt = ½ q ⊗ ω, dL/dt = L × ω + Rᵀτ."""
         omega = self.body_angular_velocity
         spin = jnp.concatenate([jnp.zeros_like(omega[:, :1]), 0.5 * omega], axis=1)
-        torque = jnp.where(self.inertia > 0, rotate_back(self.orientation, force[:, 3:]), 0)
+        torque = rotate_back(self.orientation, force[:, 3:])
+        torque = jnp.where(self._turning_inertia > 0, torque, 0)
         return RigidBodyIncrement(
             self.velocity,
             force[:, :3] / self.mass[:, None],
@@ -254,9 +257,16 @@ class AbstractRigidMotion(AbstractBodies):
         return self.frozen is not None or self.is_distributed
 
     @property
+    def _turning_inertia(self) -> Float[Array, "n 3"]:
+        """Moments of inertia; that of a line about itself is 0 whatever a fit or a difference put there."""
+        # A quotient of two tiny numbers would turn it at any speed.
+        return self.inertia.at[:, 0].set(0) if self.linear else self.inertia
+
+    @property
     def _mobile_inertia(self) -> Float[Array, "n 3"]:
         """Moments of inertia, 0 for what rests: it is not turned."""
-        return self._zero_immobile(self.inertia) if self._some_rest else self.inertia
+        inertia = self._turning_inertia
+        return self._zero_immobile(inertia) if self._some_rest else inertia
 
     def _isolated(self, function: Any) -> Any:
         if self.fixed_point is None:
