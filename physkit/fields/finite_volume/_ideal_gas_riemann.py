@@ -88,7 +88,9 @@ def exact_riemann(
     sides = tuple(tuple(map(replace_vacuum, side)) for side in ((ρ, p, a), (σ, q, b)))
     velocity_jump = jnp.where(vacuum, 0, v - u)
     star = _star_pressure(*sides, velocity_jump, gamma)
-    f, g = (_velocity_change(star, jnp.log(star), *side, gamma)[0] for side in sides)
+    unit = _pressure_unit(*sides)
+    log = jnp.log(star / unit)
+    f, g = (_velocity_change(star, log, unit, *side, gamma)[0] for side in sides)
     # Toro, eq. 4.9.
     contact = 0.5 * (u + v) + 0.5 * (g - f)
 
@@ -118,20 +120,26 @@ def _star_pressure(left: Side, right: Side, velocity_jump: Values, gamma: Values
     """The root p of f_L(p) + f_R(p) + u_R − u_L."""
     # The iteration itself has no derivative; see the last line.
     frozen = jax.lax.stop_gradient((left, right, velocity_jump, gamma))
+    unit = _pressure_unit(*frozen[:2])
 
     # In ln p: the pressure itself then cannot become negative.
     def newton(log, left, right, velocity_jump, gamma):
-        p = jnp.exp(log)
-        (f, df), (g, dg) = (_velocity_change(p, log, *side, gamma) for side in (left, right))
+        p = unit * jnp.exp(log)
+        (f, df), (g, dg) = (_velocity_change(p, log, unit, *side, gamma) for side in (left, right))
         return log - (f + g + velocity_jump) / (p * (df + dg))
 
     # As a function of ln p the sum is convex: from above the iteration falls straight to the root.
     def step(_: Array | int, log: Values) -> Values:
         return newton(log, *frozen)
 
-    root = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.log(_from_above(*frozen)))
+    root = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.log(_from_above(*frozen) / unit))
     # At the root one more step has the derivatives of the root itself.
-    return jnp.exp(newton(jax.lax.stop_gradient(root), left, right, velocity_jump, gamma))
+    return unit * jnp.exp(newton(jax.lax.stop_gradient(root), left, right, velocity_jump, gamma))
+
+
+def _pressure_unit(left: Side, right: Side) -> Values:
+    """What logarithms and powers of pressures are relative to: their digits are then those of any units."""
+    return jax.lax.stop_gradient(jnp.maximum(left[1], right[1]))
 
 
 def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -> Values:
@@ -139,8 +147,10 @@ def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -
     z = (gamma - 1) / (2 * gamma)
     (ρ, p, a), (σ, q, b) = left, right
     numerator = (a + b) - 0.5 * (gamma - 1) * velocity_jump
+    unit = _pressure_unit(left, right)
+    weights = a / (p / unit) ** z + b / (q / unit) ** z
     # Close to vacuum the numerator vanishes by rounding: a small positive number keeps the root real.
-    two_fans = (jnp.maximum(numerator, 1e-6 * (a + b)) / (a / p**z + b / q**z)) ** (1 / z)
+    two_fans = unit * (jnp.maximum(numerator, 1e-6 * (a + b)) / weights) ** (1 / z)
     # Two shocks: with x = p* − max(p, q) each branch of eq. 4.6 is at least √(2/((γ + 1)ρ)) x/√(x + 2 max),
     # so that the root of their sum, x² = d (x + 2 max), lies above the true one.
     higher = jnp.maximum(p, q)
@@ -150,9 +160,18 @@ def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -
 
 
 def _velocity_change(
-    star: Values, log: Values, density: Values, pressure: Values, sound: Values, gamma: Values
+    star: Values,
+    log: Values,
+    unit: Values,
+    density: Values,
+    pressure: Values,
+    sound: Values,
+    gamma: Values,
 ) -> tuple[Values, Values]:
-    """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6)."""
+    """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6).
+
+    - `log`: ln p/unit.
+    """
     # Both branches are evaluated; they meet at star = pressure with equal slope.
     shock = star > pressure
     a, b = 2 / ((gamma + 1) * density), (gamma - 1) / (gamma + 1) * pressure
@@ -161,7 +180,7 @@ def _velocity_change(
     f_shock = (star - pressure) * root
     df_shock = root * (1 - 0.5 * (star - pressure) / (star + b))
     z = (gamma - 1) / (2 * gamma)
-    power = jnp.exp(z * (log - jnp.log(pressure)))
+    power = jnp.exp(z * (log - jnp.log(pressure / unit)))
     f_fan = 2 * sound / (gamma - 1) * (power - 1)
     df_fan = sound / gamma * power / star
     return jnp.where(shock, f_shock, f_fan), jnp.where(shock, df_shock, df_fan)
