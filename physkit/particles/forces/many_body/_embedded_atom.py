@@ -11,10 +11,6 @@ from ._potential import AbstractManyBodyPotential
 from ._spline import UniformSplines
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"species {k}" for k in range(count))
-
-
 class EmbeddedAtom(AbstractManyBodyPotential):
     """Embedded-atom potential from tables: a pair part, and the energy of each atom in the density of others.
 
@@ -29,7 +25,8 @@ class EmbeddedAtom(AbstractManyBodyPotential):
     - `density`: ρ at r = 0, Δr, 2Δr, …: `[s k]`.
     - `pair`: r φ(r) at the same distances, `[s s k]`, energy · length, as in setfl files.
     - `distance_spacing`: Δr, length. `cutoff`: length.
-    - `elements`: what the species are called; particles whose `species_names` are others are refused.
+    - `elements`: what the species are called; particles whose `species_names` are others are refused. Left
+      out, species go by number, whatever they are called.
 
     `read_setfl` and `read_funcfl` make one of files.
 
@@ -45,7 +42,7 @@ class EmbeddedAtom(AbstractManyBodyPotential):
     density: UniformSplines
     pair: UniformSplines
     reach: float = static()
-    elements: tuple[str, ...] = static()
+    elements: tuple[str, ...] | None = static()
 
     def __init__(
         self,
@@ -77,15 +74,18 @@ class EmbeddedAtom(AbstractManyBodyPotential):
         flat = pairs.reshape(s * s, -1)
         self.pair = UniformSplines.through(flat, 0.0, distance_spacing)
         self.reach = float(cutoff)
-        self.elements = tuple(elements or _numbered(s))
+        self.elements = tuple(elements) if elements is not None else None
+        if self.elements is not None and len(self.elements) != s:
+            raise ShapeError(f"tables of {s} species, but elements {', '.join(self.elements)}")
 
     @property
     def num_species(self) -> int | None:
-        return len(self.elements) if len(self.elements) > 1 else None
+        count = len(self.density.coefficients)
+        return count if count > 1 else None
 
     @property
     def species_names(self) -> tuple[str, ...] | None:
-        return None if self.elements == _numbered(len(self.elements)) else self.elements
+        return self.elements
 
     @property
     def cutoff(self) -> float:
