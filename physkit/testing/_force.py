@@ -128,6 +128,13 @@ class _ForceExamination(Examination):
             return {}
         return {"energy": term.energy(self._clock_like(state), state, self.cache)}
 
+    def comparisons(self, compare: str) -> dict[str, str]:
+        if compare != "same":
+            return {"value": compare, "energy": compare}
+        # Sums that do not depend on their order are of pair forces as the compiler rounds them: a batch is
+        # another program, with other fused operations. Energies are plain sums.
+        return {"value": "round-off", "energy": "sum"}
+
     @property
     def coordinates(self) -> Any:
         """What a force is the derivative by: positions, or how rigid bodies are moved and turned from here."""

@@ -157,7 +157,7 @@ class Examination:
         states = [self.state, perturb_positions(self.state, 3), squeeze(self.state, 0.98)]
         terms = [self.term, perturb(self.term, 5, 1e-4), self.term]
         members = [{"term": t, "state": s} for t, s in zip(terms, states, strict=True)]
-        check_batch(self.outputs, members, self.what, compare)
+        check_batch(self.outputs, members, self.what, self.comparisons(compare))
 
     def check_gradients(self, ignore: Sequence[str], noise: float) -> None:
         """By every leaf of the term (which must all matter) and of the state (which need not)."""
@@ -176,6 +176,10 @@ class Examination:
         """Other results that are differentiated along with the value."""
         del term, state
         return {}
+
+    def comparisons(self, compare: str) -> dict[str, str]:
+        """For each result the row of the tolerance table by which members of a batch are compared."""
+        return {"value": compare}
 
     def _outputs(self, at: dict[str, Any]) -> dict[str, Any]:
         # Tables of pairs must stay symmetric, or the force of the pair ij would not be that of ji.

@@ -163,8 +163,13 @@ def stack_leaves(*leaves: Any) -> Any:
     return jax.device_put(np.stack([np.asarray(x) for x in leaves]))
 
 
-def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:
-    """`vmap` of `function` over the members equals a Python loop over them."""
+def check_batch(
+    function: Callable[[Any], Any], members: list[Any], what: str, kind: str | dict[str, str]
+) -> None:
+    """`vmap` of `function` over the members equals a Python loop over them.
+
+    - `kind`: row of the tolerance table, or one for each entry of what `function` returns.
+    """
     arrays, rest = stack_members(members)
     # Compiled, too: only the batching may differ, and not the fusion of operations.
     function = compiled(function)
@@ -177,7 +182,12 @@ def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, k
     except Exception as error:
         raise AssertionError(f"{what}: fails under vmap: {first_line(error)}") from error
     results = [eqx.filter(function(m), eqx.is_array) for m in members]
-    check_equal(batched, jax.tree.map(stack_leaves, *results), f"{what}, vmap", kind)
+    expected = jax.tree.map(stack_leaves, *results)
+    if isinstance(kind, str):
+        check_equal(batched, expected, f"{what}, vmap", kind)
+        return
+    for name in expected:
+        check_equal(batched[name], expected[name], f"{what}, vmap: {name}", kind[name])
 
 
 def compiled(function: Callable) -> Callable:

@@ -75,8 +75,9 @@ class Pairwise(AbstractListedForce):
     - `tail`: add to energy and virial what a plain cutoff or a switch leaves out, assuming that the fluid is
       uniform there.
     - `exact`: round each pair's force to a multiple of a quantum and add these exactly. The force then
-      does not depend on the order of the sum: not on the list, its capacity, the batch, or how particles
-      are numbered; and total momentum is conserved to the last bit of these sums. Energies are plain sums.
+      does not depend on the order of the sum: not on the list, its capacity, or how particles are
+      numbered; and total momentum is conserved to the last bit of these sums. Energies are plain sums. Pairs
+      are rounded as the program computes them: another one, such as a batch, may differ by some quanta.
     - `quantum`: the quantum of `exact`, force; rounded up to a power of two. By default 2⁻²⁸
       (float32) or 2⁻⁵⁶ (float64) of the largest initial pair force.
     - `exclude`: `[m 2]`, pairs of particles (by index in the arrays) that do not interact this way:
