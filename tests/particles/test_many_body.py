@@ -305,7 +305,7 @@ def test_gradient_of_a_trajectory_by_parameters():
         jax.jit(lambda s: ManyBody(StillingerWeber(sigma=s)).cutoff)(2.0)
 
 
-def write_setfl(path, cut=None):
+def write_setfl(path, cut=None, elements=("Xx",)):
     r, rho = np.linspace(0, 2.0, 60), np.linspace(0, 4.0, 50)
     blocks = [-np.sqrt(rho + 0.1), np.exp(-r) * (2 - r) ** 3]
     text = f"made up\n\n\n1 Xx\n50 {rho[1]:.17g} 60 {r[1]:.17g} 1.6\n1 2.0 3.0 fcc\n"
@@ -313,7 +313,7 @@ def write_setfl(path, cut=None):
     path.write_text(text + "\n".join(words[:cut]) + "\n")
     return EmbeddedAtom(
         [blocks[0]], [blocks[1]], ((2 - r) ** 3)[None, None], density_spacing=rho[1],
-        distance_spacing=r[1], cutoff=1.6, elements=("Xx",),
+        distance_spacing=r[1], cutoff=1.6, elements=elements,
     )  # fmt: skip
 
 
@@ -321,6 +321,12 @@ def test_setfl_files(tmp_path):
     expected = write_setfl(tmp_path / "xx.eam.alloy")
     found, atoms = read_setfl(tmp_path / "xx.eam.alloy"), crystal(1.3, FCC, 3, 0.05)
     assert found.elements == ("Xx",)
+    with pytest.raises(ShapeError, match="tables of 1 species, but elements Xx, Yy"):
+        write_setfl(tmp_path / "two", elements=("Xx", "Yy"))
+    # Species without names go by number, whatever they are called.
+    unnamed = ManyBody(write_setfl(tmp_path / "none", elements=None))
+    named = atoms.replace(species=jnp.zeros(len(atoms.position), jnp.int32), species_names=("Yy",))
+    assert unnamed.energy(CLOCK, named) == ManyBody(expected).energy(CLOCK, atoms)
     energies = [ManyBody(p).energy(CLOCK, atoms) for p in (found, expected)]
     assert energies[0] == energies[1]
     write_setfl(tmp_path / "cut.eam.alloy", cut=100)

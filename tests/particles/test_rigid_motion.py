@@ -75,7 +75,7 @@ class TestFreeRotation:
         expected = np.cos(1.5) * x + np.sin(1.5) * np.cross(axis, x)
         np.testing.assert_allclose(turned.site_particles().position[0], expected, atol=1e-15)
         np.testing.assert_array_equal(turned.angular_momentum, rod.angular_momentum)
-        # A difference moves the moment about the line, and L along it, off 0: the line does not turn about itself.
+        # A difference moves the moment about the line off 0: it does not turn about itself.
         off = rod.replace(
             inertia=rod.inertia.at[0, 0].set(1e-9),
             angular_momentum=rod.angular_momentum.at[0, 0].set(1e-9),
