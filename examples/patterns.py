@@ -40,7 +40,7 @@ for (cx, cy), angle in zip([(35, 40), (105, 50), (60, 105)], (0.0, 0.35, 0.7), s
     u = (x - cx) * jnp.cos(angle) + (y - cy) * jnp.sin(angle)
     v = (y - cy) * jnp.cos(angle) - (x - cx) * jnp.sin(angle)
     atoms = jnp.cos(0.866 * u) * jnp.cos(0.5 * v) - 0.5 * jnp.cos(v)
-    density = density + jnp.where(u**2 + v**2 < 150, 0.45 * atoms, 0.0)
+    density = density + jnp.where(u**2 + v**2 < 150, -0.45 * atoms, 0.0)
 crystal = advance(pk.ETDRK2(eq.PhaseFieldCrystal(0.25)), liquid.replace(data=density), 0.5, 900)
 
 # Oscillations: spirals of the phase.

@@ -66,6 +66,11 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
         """Whether these are one device's particles of a domain that is sharded over several."""
         return self.ownership is not None
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether over devices each has all of these, in place of those in its part of the domain."""
+        return False
+
     def require_single_device(self, what: str, instead: str | None = None) -> None:
         """**Errors:** `DeclarationError` for particles that are sharded over devices."""
         if self.is_distributed:
@@ -98,7 +103,7 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
 
     def shard(self, devices: tuple[int, ...]) -> "AbstractShardedParticles":
         rows, ownership = self._rows, None
-        if math.prod(devices) > 1:
+        if math.prod(devices) > 1 and not self.is_everywhere:
             rows, ownership = partition(rows, self.space, devices)
         else:
             rows = jax.tree.map(lambda x: replicate(x, devices), rows)

@@ -106,7 +106,6 @@ def test_vorticity_is_the_circulation_of_a_flow():
         lambda f: f.padded(1),
         lambda f: pk.elliptic.solve_poisson(f),
         lambda f: f.grid.fft(f.data.astype(complex)),
-        lambda f: f.shard((2,)),
         lambda f: Field(jnp.zeros(f.grid.shape), f.grid, f.grid.face("x")).coordinates,
         lambda f: pk.equations.Advection([1.0, 0.0]).symbol(f),
         lambda f: pk.equations.VorticityTransport(0.1).nonlinear(CLOCK, f),

@@ -12,6 +12,7 @@ import numpy as np
 import physkit as pk
 from physkit import systems
 from physkit.core import replace_fields
+from physkit.coupling import ImmersedBody, ImmersedMotion
 from physkit.fields import FlowState
 from physkit.fields.equations import (
     Ball,
@@ -23,6 +24,7 @@ from physkit.fields.equations import (
 )
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin
 from physkit.integrators import ARS222, Euler, Strang
+from physkit.particles.forces import ExternalWrench
 
 Case = Callable[[], tuple[Any, Any, int]]  # → simulation, state, steps
 
@@ -152,6 +154,37 @@ def diffusion_between_walls() -> tuple[Any, Any, int]:
     return pk.Simulation(ARS222(law), dt=0.02), start, 3
 
 
+def disk_beside_a_wall() -> tuple[Any, Any, int]:
+    """The disk that settles, which on all devices is whole; off the middle, so that it turns."""
+    sim, state, steps = _short(systems.settling_disk(cells=16, record=2), 4)
+    disk = state["disk"]
+    moved = disk.position + jnp.asarray([[0.3, 0.05, 0.0]])
+    return sim, {**state, "disk": disk.replace(position=moved)}, steps
+
+
+def disks_in_slabs() -> tuple[Any, Any, int]:
+    """Two disks in a box that repeats, cut into slabs, one of which it leaves."""
+    grid = Grid([1.0, 0.5], (32, 16))
+    disks = pk.RigidBodies(
+        [[0.249, 0.25, 0.0], [0.7, 0.2, 0.0]], [0.01, 0.01, 0.02], jnp.asarray([0.08, 0.1]),
+        Box([1.0, 0.5, 1.0]), velocity=[[1.0, 0.1, 0.0], [-0.3, 0.0, 0.0]],
+        angular_velocity=[0.0, 0.0, 0.5],
+    )  # fmt: skip
+    solids = tuple(ImmersedBody(Ball([0.0, 0.0], 0.12), "disks", k) for k in range(2))
+    state = {"flow": FlowState.of(grid), "disks": disks}
+    for solid in solids:
+        state = solid.fill(state)
+    push = ExternalWrench(
+        lambda t, bodies: (0 * bodies.position + 0.3, 0 * bodies.position + 0.01), component="disks"
+    )
+    terms = (
+        IncompressibleFlow(0.02, "flow", implicit=False, solids=solids),
+        ImmersedMotion(solids, "flow", push),
+    )
+    watch = pk.Every(2, position=pk.Positions("disks"))
+    return pk.Simulation(ARS222(*terms), dt=0.005, observers=watch), state, 4
+
+
 def learned_flow() -> tuple[Any, Any, int]:
     """Vorticity with a Fourier neural operator: modes that are sharded along one axis or the other."""
     sim, state, steps = _short(systems.kolmogorov_flow(resolution=16, every=2), 4)
@@ -173,6 +206,7 @@ LINE: dict[str, Case] = {
     "sound_wave": lambda: _break_symmetry(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
     "sod": lambda: _break_symmetry(_short(systems.sod(cells=32), 4)),
     "sedov": lambda: _break_symmetry(_short(systems.sedov(cells=64), 4)),
+    "disks_in_slabs": disks_in_slabs,
     "jeans_wave": lambda: _break_symmetry(_short(systems.jeans_wave(cells=32, amplitude=0.01), 4)),
     "brio_wu": brio_wu,
 }
@@ -219,6 +253,10 @@ PLANE: dict[str, Case] = {
     "gravity_waves": gravity_waves,
     # Cut along x and y only.
     "baroclinic_channel": lambda: _short(systems.baroclinic_channel((8, 8, 4), every=2), 4),
+    "barotropic_jet": lambda: _short(systems.barotropic_jet(10, every=2), 4),
+    "mountain_flow": lambda: _short(systems.mountain_flow(9, every=2), 4),
+    "rossby_haurwitz_wave": lambda: _short(systems.rossby_haurwitz_wave(10, every=2), 4),
+    "settling_disk": disk_beside_a_wall,
     "elastic_half_space": lambda: _short(systems.elastic_half_space(cells=80), 8),
 }
 SPACE: dict[str, Case] = {

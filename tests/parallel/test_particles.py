@@ -327,6 +327,27 @@ def test_runs_equal_those_of_one_device(name, devices):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_rigid_bodies_in_free_space_are_on_all_devices():
+    molecule = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1.2, 0]])
+    centers = np.array([[0.0, 0, 0], [2.5, 0.3, 0], [0, 2.6, 1.0], [3, 3, 3]])
+    bodies = pk.RigidBodies.from_molecule(molecule, centers, [1.0, 1.0, 2.0])
+    force = pk.forces.SiteForce(
+        pk.Pairwise(pk.LennardJones(), cutoff=4.0, exclude=bodies.site_pairs)
+    )
+    watch = pk.Every(2, x=pk.Positions(), K=pk.quantities.KineticEnergy())
+    bath = pk.BAOAB(force, temperature=0.5, friction=1.0)
+    sim = pk.Simulation(bath, dt=0.002, observers=watch)
+    one, many = (pk.simulate(sim, bodies, 10, key=1, devices=devices) for devices in (None, (2, 2)))
+    assert float(jnp.max(jnp.abs(one.state.position - bodies.position))) > 1e-3
+    for a, b in zip(
+        jax.tree.leaves((one.state, one.frames)),
+        jax.tree.leaves((many.state, many.frames)),
+        strict=True,
+    ):
+        assert np.array_equal(a, b)
+
+
 def test_exact_runs_have_the_bits_of_one_device():
     sim, atoms = molecular(exact=True)
     one = jax.jit(lambda atoms: pk.simulate(sim, atoms, 100).state)(atoms)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,12 @@ from physkit.particles import RigidBodies, RigidBodyIncrement
 
 from ._displaced_fluid import among_all, covered_volumes, displaced_inertia, motions
 from ._placed_body import PlacedBody
+
+# A body makes its grip: at run time only one knows the other's class.
+if TYPE_CHECKING:
+    from ._immersed_body import ImmersedBody
+else:
+    ImmersedBody = Any
 
 
 class FreeGrip(AbstractGrip):
@@ -35,12 +42,10 @@ class FreeGrip(AbstractGrip):
         t: Float[Array, ""],
         velocity: Sequence[Field],
         bodies: RigidBodies,
-        name: str,
-        index: int,
+        solid: ImmersedBody,
         density: Float[Array, ""],
     ):
-        self.placed, self.bodies, self.name, self.index = placed, bodies, name, index
-        self.density = density
+        self.placed, self.bodies, self.solid, self.density = placed, bodies, solid, density
         grid, d = velocity[0].grid, len(velocity)
         self.grid = grid
         self.holds, self.units, self.places, self.weights, self.inside = [], [], [], [], []
@@ -76,8 +81,9 @@ class FreeGrip(AbstractGrip):
             change = self.weights[k] * (hold.of(self.own(k), u) - u.data)
             gain.append(matmul(self.grid.sum(here * change[None]), self.places[k]))
         # Principal moments, turned into space.
-        turned, mass = self.placed.turned, self.bodies.mass[self.index]
-        inertia = einsum("ka,k,kb->ab", turned, self.bodies.inertia[self.index], turned)
+        bodies, turned = self.bodies, self.placed.turned
+        mass = self.solid.own(bodies, bodies.mass)
+        inertia = einsum("ka,k,kb->ab", turned, self.solid.own(bodies, bodies.inertia), turned)
         about = inertia if d == 3 else inertia[2:, 2:]
         body = jax.scipy.linalg.block_diag(mass * jnp.eye(d, dtype=inertia.dtype), about)
         matrix = body + self.density * (self.held - self.virtual)
@@ -87,7 +93,8 @@ class FreeGrip(AbstractGrip):
             change, turn = found[:3], found[3:]
         else:
             change, turn = jnp.stack([*found[:2], zero]), jnp.stack([zero, zero, found[2]])
-        mine = (jnp.arange(self.bodies.num_particles) == self.index)[:, None]
+        numbers = bodies.local_rows(jnp.arange(bodies.num_particles))
+        mine = (numbers == self.solid.index)[:, None]
         spin = matmul(turned, matmul(inertia, turn))
         delta = RigidBodyIncrement(
             velocity=jnp.where(mine, change[None], 0),
@@ -95,8 +102,8 @@ class FreeGrip(AbstractGrip):
         )
         after = copy.copy(self)
         # Frozen bodies stay as they are.
-        after.bodies = self.bodies.shift(delta)
-        return after, {self.name: delta}
+        after.bodies = bodies.shift(delta)
+        return after, {self.solid.bodies: delta}
 
     def mean_slip(self, velocity: Sequence[Field]) -> Float[Array, " d"]:
         """The mean velocity of the fluid in its place, relative to it."""
@@ -108,8 +115,9 @@ class FreeGrip(AbstractGrip):
 
     def _motion(self) -> Array:
         """Velocities along the axes, then about them; in the plane three."""
-        speed = self.bodies.velocity[self.index]
-        turning = self.bodies.angular_velocity[self.index]
+        bodies = self.bodies
+        speed = self.solid.own(bodies, bodies.velocity)
+        turning = self.solid.own(bodies, bodies.angular_velocity)
         if len(self.holds) == 3:
             return jnp.concatenate([speed, turning])
         return jnp.concatenate([speed[:2], turning[2:]])

@@ -57,11 +57,11 @@ class ImmersedBody(AbstractSolid):
 
     **Good values:** ten cells across; as for other solids beyond that.
 
-    **Notes:** what keeps bodies off walls and one another are forces of yours. Over several devices there are
-    no rigid bodies yet. Momentum of bodies and fluid together is conserved to rounding. Where the layer of
-    friction is thinner than a cell, h, the flow clings to the body over three quarters of one: added mass of
-    a disk of radius R is then 1 + 3 h/R, not 1. A shape other than a `Ball` fits into the box in its own
-    axes.
+    **Notes:** what keeps bodies off walls and one another are forces of yours. Over several devices, bodies
+    in `Free()` space are on all of them, and those in a `Box` on the one whose slab they are in. Momentum of
+    bodies and fluid together is conserved to rounding. Where the layer of friction is thinner than a cell, h,
+    the flow clings to the body over three quarters of one: added mass of a disk of radius R is then 1 + 3
+    h/R, not 1. A shape other than a `Ball` fits into the box in its own axes.
 
     **Reference:** Uhlmann, J. Comput. Phys. 209, 448 (2005); Kempe & Fröhlich, J. Comput. Phys. 231, 3663
     (2012); Sharma & Patankar, J. Comput. Phys. 205, 439 (2005).
@@ -88,14 +88,12 @@ class ImmersedBody(AbstractSolid):
 
     def place(self, state: State, grid: Grid) -> "PlacedBody":
         bodies = self.body(state)
-        return PlacedBody(
-            self.shape,
-            bodies.position[self.index],
-            bodies.orientation[self.index],
-            bodies.velocity[self.index],
-            bodies.angular_velocity[self.index],
-            grid,
-        )
+        motion = bodies.position, bodies.orientation, bodies.velocity, bodies.angular_velocity
+        return PlacedBody(self.shape, *(self.own(bodies, x) for x in motion), grid)
+
+    def own(self, bodies: RigidBodies, x: Array) -> Array:
+        """Its row of `x`, `[n …]`, on whichever device it is."""
+        return bodies.all_rows(x)[self.index]
 
     @property
     def moved_component(self) -> str:
@@ -120,7 +118,7 @@ class ImmersedBody(AbstractSolid):
     def grip(self, t: Float[Array, ""], state: State, velocity: Sequence[Field]) -> FreeGrip:
         placed = self.place(state, velocity[0].grid)
         bodies = self.body(state)
-        return FreeGrip(placed, t, velocity, bodies, self.bodies, self.index, self.fluid_density)
+        return FreeGrip(placed, t, velocity, bodies, self, self.fluid_density)
 
     def fill(self, state: dict[str, object], flow: str = "flow") -> dict[str, object]:
         """`state` with the fluid in the place of the body moving with it: where a run may start from.
@@ -142,7 +140,10 @@ class ImmersedBody(AbstractSolid):
         bodies = self.body(state)
         if concrete_value(flow.velocity_x.data) is None or concrete_value(bodies.position) is None:
             return
-        volume, slip, speed = (np.asarray(x, float) for x in _numbers_at_start(self, state, flow))
+        numbers = [concrete_value(x) for x in _numbers_at_start(self, state, flow)]
+        if any(x is None for x in numbers):
+            return  # the sizes of box or body are traced
+        volume, slip, speed = (np.asarray(x, float) for x in numbers)
         if volume == 0:
             raise ParameterError(
                 f"body {self.index} of {self.bodies!r} covers no point of the flow's grid: it is outside of "

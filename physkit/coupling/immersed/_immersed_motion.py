@@ -86,10 +86,11 @@ class ImmersedMotion(AbstractTerm):
     ) -> dict[str, FieldIncrement]:
         """The acceleration by the force, of the fluid in the place of a body."""
         grid, bodies, placed = flow.grid, body.body(state), body.place(state, flow.grid)
-        turned, moments = placed.turned, bodies.inertia[body.index]
-        torque = matmul(turned, force[body.index, 3:])
+        turned, moments = placed.turned, body.own(bodies, bodies.inertia)
+        wrench = body.own(bodies, force)
+        torque = matmul(turned, wrench[3:])
         turning = matmul(turned.T, safe_divide(torque, moments))
-        push = force[body.index, :3] / bodies.mass[body.index]
+        push = wrench[:3] / body.own(bodies, bodies.mass)
         d = grid.dimension
         wanted = jnp.concatenate([push[:d], turning if d == 3 else turning[2:]])
         shares, units, places, covered = [], [], [], []

@@ -25,6 +25,13 @@ from ..spaces._box import Box
 from ..spaces._location import Location
 from ..transforms._cosine_sine import Parities
 from ..transforms._legendre import LegendreTables, legendre_tables
+from ..transforms._orders import (
+    first_order,
+    from_orders,
+    local_orders,
+    num_local_orders,
+    to_orders,
+)
 from ._grid import Grid, Width
 
 Table = Literal["values", "zonal", "meridional"]
@@ -51,7 +58,11 @@ class SphericalGrid(AbstractGrid):
     The grid has N = (3L + 1)/2 latitudes, rounded up to an even number, and 2N longitudes.
 
     **Errors:** `ParameterError` for a radius that is not positive, a truncation below 1, and where derivatives
-    along an axis, ghost cells or complex fields are asked for; a sphere lies on one device.
+    along an axis, ghost cells or complex fields are asked for.
+
+    **Notes:** harmonics reach everywhere, so that over devices transforms exchange parts of all of them: an
+    order m lies on one device, with all of its latitudes. Cut latitudes, `devices=(1, n)`, for one exchange
+    each way; three where longitudes are cut, too. The devices divide 2N and N.
 
     **Good values:** 42 (2.8°), 85 (1.4°), 170 (0.7°); transforms cost L³.
 
@@ -84,20 +95,20 @@ class SphericalGrid(AbstractGrid):
 
     @property
     def latitudes(self) -> Float[Array, " latitudes"]:
-        """φ of the points, from south to north, radians."""
-        return self._constant(np.arcsin(self._tables.sines))
+        """φ of this device's points, from south to north, radians."""
+        return self.local(self._constant(np.arcsin(self._tables.sines))[None])[0]
 
     @property
     def longitudes(self) -> Float[Array, " longitudes"]:
-        """λ of the points, radians."""
-        return self._constant(2 * np.pi / self.shape[0] * np.arange(self.shape[0]))
+        """λ of this device's points, radians."""
+        angles = 2 * np.pi / self.shape[0] * np.arange(self.shape[0])
+        return self.local(self._constant(angles)[:, None])[:, 0]
 
     @property
     def cell_volume(self) -> Float[Array, "1 latitudes"]:
         """Area of the cell around each point, by the weights of Gauss's rule: sums are exact."""
-        return (
-            self._constant(2 * np.pi / self.shape[0] * self._tables.weights)[None] * self.radius**2
-        )
+        share = self._constant(2 * np.pi / self.shape[0] * self._tables.weights)[None]
+        return self.local(share) * self.radius**2
 
     def integrate(self, x: Array) -> Array:
         return self.sum(x * self.cell_volume.reshape([1] * (x.ndim - 2) + [1, -1]))
@@ -109,9 +120,13 @@ class SphericalGrid(AbstractGrid):
     def cell_edges(self, axis: int) -> Float[Array, " corners"]:
         """Longitudes or latitudes of the cells' edges; between latitudes lie the cells' areas."""
         if axis == 0:
-            return self._constant(2 * np.pi / self.shape[0] * (np.arange(self.shape[0] + 1) - 0.5))
-        sines = np.concatenate([[-1.0], np.cumsum(self._tables.weights) - 1])
-        return self._constant(np.arcsin(np.clip(sines, -1, 1)))
+            edges = 2 * np.pi / self.shape[0] * (np.arange(self.shape[0] + 1) - 0.5)
+        else:
+            sines = np.concatenate([[-1.0], np.cumsum(self._tables.weights) - 1])
+            edges = np.arcsin(np.clip(sines, -1, 1))
+        count = self.local_shape[axis] + 1
+        first = self.space.comm.axis_index(axis) * (count - 1)
+        return jax.lax.dynamic_slice_in_dim(self._constant(edges), first, count)
 
     def image_spacing(self) -> np.ndarray:
         """Distances between longitudes and, on average, between latitudes: in images they are even."""
@@ -122,7 +137,7 @@ class SphericalGrid(AbstractGrid):
     def fft(self, x: Array) -> Array:
         """Coefficients fₗᵐ `[*components, m, l]` of real values `[*components, longitude, latitude]`.
 
-        What is beyond degree L is left out.
+        What is beyond degree L is left out. Over several devices each has some of the orders m, see `modes`.
         """
         self._require_real(not jnp.iscomplexobj(x))
         return self._analyze(self._fourier(x), "values")
@@ -166,9 +181,11 @@ class SphericalGrid(AbstractGrid):
         return self._constant(degree * (degree + 1))[None] / self.radius**2
 
     def modes(self, *, real: bool = True) -> tuple[Any, ...]:
-        """m `[m, 1]` and l `[1, l]`."""
-        numbers = np.arange(self.truncation + 1, dtype=np.int32)
-        return numbers[:, None], numbers[None]
+        """m `[m, 1]` of this device's coefficients and l `[1, l]`; what fills up the last device has m > L."""
+        comm, degrees = self.space.comm, np.arange(self.truncation + 1, dtype=np.int32)
+        count = num_local_orders(comm, self.truncation)
+        orders = first_order(comm, self.truncation) + np.arange(count, dtype=np.int32)
+        return orders[:, None], degrees[None]
 
     def map_modes(self, axis: int, function: Any, *, real: bool = True) -> NoReturn:
         self._refuse("waves along one axis")
@@ -183,7 +200,12 @@ class SphericalGrid(AbstractGrid):
 
     def mode_multiplicity(self, *, real: bool = True) -> Any:
         m, l = self.modes()
-        return np.where(m <= l, np.where(m > 0, 2, 1), 0)
+        where = np.where if self.space.comm.size == 1 else jnp.where
+        return where(m <= l, where(m > 0, 2, 1), 0)
+
+    def psum_modes(self, x: Array) -> Array:
+        """Σ over devices of `x`, which each has summed over its modes."""
+        return self.space.comm.psum(x)
 
     def hermitian_symmetrize(self, coefficients: Array) -> Array:
         """Coefficients of real values: those with m = 0 are real, those with l < m are 0."""
@@ -214,13 +236,6 @@ class SphericalGrid(AbstractGrid):
     def mode_phases(self, parities: Parities, function: Any = None) -> NoReturn:
         self._refuse("waves along one axis")
 
-    def require_shardable(self, devices: tuple[int, ...]) -> None:
-        if any(n > 1 for n in devices):
-            raise ParameterError(
-                "a sphere lies on one device, as its harmonics reach everywhere; members of a sweep go over "
-                "devices"
-            )
-
     def boundaries_at(
         self, t: ArrayLike, boundary: Boundaries, location: Location, parts: int = 0
     ) -> Boundaries:
@@ -239,19 +254,22 @@ class SphericalGrid(AbstractGrid):
 
     def _fourier(self, x: Array) -> Array:
         """e^{imλ} coefficients `[…, m, latitude]` for m ≤ L, times 1/number of longitudes."""
-        return jnp.fft.rfft(x, axis=-2, norm="forward")[..., : self.truncation + 1, :]
+        return to_orders(self.space.comm, x, self.truncation)
 
     def _from_fourier(self, modes: Array) -> Array:
-        return jnp.fft.irfft(modes, n=self.shape[0], axis=-2, norm="forward")
+        return from_orders(
+            self.space.comm, modes, self.truncation, self.shape[0], self.local_shape[1]
+        )
 
     def _analyze(self, modes: Array, table: Table) -> Array:
         """Σⱼ wⱼ tableₗᵐ(φⱼ) fᵐ(φⱼ): `[…, m, latitude]` → `[…, m, l]`."""
         weighted = getattr(self._tables, table) * self._tables.weights
-        return _contract("bmj,mlj->bml", modes, weighted)
+        return _contract("bmj,mlj->bml", modes, local_orders(self.space.comm, weighted))
 
     def _synthesize(self, coefficients: Array, table: Table) -> Array:
         """Σₗ tableₗᵐ(φⱼ) fₗᵐ: `[…, m, l]` → `[…, m, latitude]`."""
-        return _contract("bml,mlj->bmj", coefficients, getattr(self._tables, table))
+        orders = local_orders(self.space.comm, getattr(self._tables, table))
+        return _contract("bml,mlj->bmj", coefficients, orders)
 
     def _require_points(self, location: Location | None) -> None:
         if location is not None and location != self.cell:
@@ -272,7 +290,7 @@ class SphericalGrid(AbstractGrid):
 AnyGrid: TypeAlias = Grid | SphericalGrid
 
 
-def _contract(subscripts: str, x: Array, table: np.ndarray) -> Array:
+def _contract(subscripts: str, x: Array, table: np.ndarray | Array) -> Array:
     """A product of complex numbers `[…, m, n]` with a real table, as one of real numbers."""
     parts = jnp.stack([x.real, x.imag])
     flat = parts.reshape(-1, *x.shape[-2:])

@@ -12,6 +12,10 @@ class AbstractDomain(Module):
 
     comm: eqx.AbstractVar[AbstractComm]
 
+    def with_comm(self, comm: AbstractComm) -> "AbstractDomain":
+        """A device's part of this, whose parts `comm` joins."""
+        return replace_fields(self, {"comm": comm})
+
 
 def with_comm(tree: PyTree, comm: AbstractComm) -> PyTree:
     """`tree` with this communicator in every domain: for programs over devices, and on the way back."""
@@ -20,6 +24,6 @@ def with_comm(tree: PyTree, comm: AbstractComm) -> PyTree:
         return isinstance(x, AbstractDomain)
 
     def replace_comm(x: PyTree) -> PyTree:
-        return replace_fields(x, {"comm": comm}) if is_domain(x) else x
+        return x.with_comm(comm) if is_domain(x) else x
 
     return jax.tree.map(replace_comm, tree, is_leaf=is_domain)

@@ -9,9 +9,16 @@ from ._space import AbstractSpace, Components
 
 
 class Free(AbstractSpace):
-    """Unbounded space of any dimension: displacements are differences, and nothing is wrapped."""
+    """Unbounded space of any dimension: displacements are differences, and nothing is wrapped.
+
+    Over devices it has no parts: what is in it is on all of them.
+    """
 
     comm: AbstractComm = static(default=SerialComm())
+
+    def with_comm(self, comm: AbstractComm) -> "Free":
+        del comm
+        return self  # sums over devices would count what is on each of them once per device
 
     def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         return (False,) * dimension

@@ -46,10 +46,10 @@ def forward_transform(grid: AbstractGrid, x: Array, kinds: Parities) -> Array:
                 _transform_axis(x, step - d, kinds[step], step == plan.half), step - d
             )
         else:
-            x = _resize(x, step.split - d, step.padded)
+            x = resize(x, step.split - d, step.padded)
             split, join = (x.ndim - d + k for k in (step.split, step.join))
             x = comm.all_to_all(x, step.devices, split, join)
-            x = _resize(x, step.join - d, step.kept)
+            x = resize(x, step.join - d, step.kept)
     return x
 
 
@@ -68,10 +68,10 @@ def inverse_transform(grid: AbstractGrid, c: Array, kinds: Parities, real: bool)
                 c, step - d, kinds[step], step == plan.half, grid.shape[step]
             )
         else:
-            c = _resize(c, step.join - d, step.whole)
+            c = resize(c, step.join - d, step.whole)
             split, join = (c.ndim - d + k for k in (step.split, step.join))
             c = comm.all_to_all(c, step.devices, join, split)
-            c = _resize(c, step.split - d, step.before)
+            c = resize(c, step.split - d, step.before)
     return c
 
 
@@ -242,7 +242,7 @@ def _map_real_and_imaginary(transform: Callable[[Array], Array], x: Array) -> Ar
     return jax.lax.complex(both[0], both[1])
 
 
-def _resize(x: Array, axis: int, length: int) -> Array:
+def resize(x: Array, axis: int, length: int) -> Array:
     """`x` with `length` entries along `axis`: truncated, or padded with zeros."""
     n = x.shape[axis]
     if n >= length:

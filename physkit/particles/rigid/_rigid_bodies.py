@@ -58,6 +58,9 @@ class RigidBodies(AbstractRigidMotion):
     - `id`, `image`, `frozen`: as for `Particles`. `species_names`: of the sites.
     - `linear`: whether the bodies are lines; found from the inertia, which a trace may hide.
 
+    Over devices, bodies in a `Box` are cut into slabs; those in `Free()` space are on all of them, and each
+    device moves all.
+
     All numbers are differentiable. In two dimensions, give z = 0 to everything: the motion stays in the plane.
 
     **Errors:** `ShapeError`; `ParameterError` for masses and moments that are not positive or that no body has
@@ -240,6 +243,13 @@ class RigidBodies(AbstractRigidMotion):
         """
         made = copies_of_molecule(molecule, position, mass, orientation)
         return _from_made(made, space, options)
+
+    # --- over devices ------------------------------------------------------------------------------
+
+    @property
+    def is_everywhere(self) -> bool:
+        # Bodies are few. Without a box there are no parts of one to divide them by.
+        return isinstance(self.space, Free)
 
     # --- sites -------------------------------------------------------------------------------------
 

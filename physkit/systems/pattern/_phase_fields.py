@@ -98,7 +98,8 @@ def phase_field_crystal(
 
         ∂ψ/∂t = ∇² [((1 + ∇²)² − r) ψ + ψ³]
 
-    Ten cells for an atom; ∫ψ dA is kept.
+    About ten cells for an atom, in a box that a perfect crystal fits; ∫ψ dA is kept. Frozen through at
+    t = 300.
 
     **Arguments:**
 
@@ -107,14 +108,18 @@ def phase_field_crystal(
 
     **Reference:** Elder, Katakowski, Haataja & Grant, Phys. Rev. Lett. 88, 245701 (2002).
     """
-    size = 4 * math.pi / math.sqrt(3) / 10
-    grid = Grid([size * n for n in cells], cells)
+    # Atoms along x, and pairs of rows along y, as many as ten cells for an atom leave room for.
+    periods = 4 * math.pi / math.sqrt(3), 4 * math.pi
+    counts = [max(1, round(n * periods[0] / 10 / p)) for n, p in zip(cells, periods)]
+    lengths = [p * n for p, n in zip(periods, counts)]
+    grid = Grid(lengths, cells)
 
     def seeded(x: Array, y: Array) -> Array:
-        x, y = x - size * cells[0] / 2, y - size * cells[1] / 2
+        x, y = x - lengths[0] / 2, y - lengths[1] / 2
         half = math.sqrt(3) / 2
         atoms = jnp.cos(half * x) * jnp.cos(0.5 * y) - 0.5 * jnp.cos(y)
-        return mean + 0.45 * atoms * jnp.exp(-(((x**2 + y**2) / 150.0) ** 2))
+        # Negative: atoms are peaks of the density, of which there are half as many as of troughs.
+        return mean - 0.45 * atoms * jnp.exp(-(((x**2 + y**2) / 150.0) ** 2))
 
     watch = Every(every, psi=FieldValues(), free_energy=FreeEnergy())
     start = Field.from_function(grid, seeded)
