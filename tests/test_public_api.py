@@ -48,7 +48,7 @@ PLUMBING = {
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "ratio",
-        "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
+        "recomputed", "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "require_castable", "require_component", "require_in_range",
         "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt", "scale_array",
         "shard", "shift", "sum_rates", "times_i", "unshard", "where_safe", "with_prescribed_values",

@@ -194,6 +194,7 @@ from .numerics._tangents import (
     instantiate_zero_tangents as instantiate_zero_tangents,
     nonzero_tangents as nonzero_tangents,
     partition_by_tangent as partition_by_tangent,
+    recomputed as recomputed,
 )
 from .numerics._units import (
     SI as SI,

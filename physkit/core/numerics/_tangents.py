@@ -1,13 +1,19 @@
-"""Symbolic zero tangents in custom derivative rules, with None in their place.
+"""What derivatives compute: symbolic zero tangents with None in their place, and what is computed again.
 
 A tangent of zeros costs as much as any other; one that is known to be zero costs nothing.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._types import PyTree
+
+F = TypeVar("F", bound=Callable)
 
 
 def nonzero_tangents(tangents: PyTree) -> PyTree:
@@ -47,3 +53,16 @@ def instantiate_zero_tangents(out: PyTree, tangents: PyTree) -> PyTree:
 
 def _is_none(x: PyTree) -> bool:
     return x is None
+
+
+def recomputed(function: F) -> F:
+    """`function`, whose intermediate arrays are computed again for its derivative instead of being kept.
+
+    For long formulas of few arrays: slopes, limiters and waves of faces, angles and torsions of bonds. Their
+    intermediates are hundreds of arrays. To store them one by one in every step takes longer than to compute
+    them twice, and longer to compile. Not for sums over pairs, transforms and loops.
+
+    - `function`: of pytrees; it may close over anything.
+    """
+    # In the body of a loop XLA cannot merge the two computations anyway, and barriers against it cost time.
+    return eqx.filter_checkpoint(function, prevent_cse=False)

@@ -16,6 +16,7 @@ from physkit.core import (
     Rate,
     State,
     get_component,
+    recomputed,
 )
 from physkit.geometry import Grid
 
@@ -209,15 +210,6 @@ def finite_volume_rate(
         total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
     assert total is not None
     return as_rates(component, tuple(-x for x in total))
-
-
-def recomputed(rate: Callable[..., Rate]) -> Callable[..., Rate]:
-    """`rate`, whose intermediate arrays are computed again for its derivative instead of being kept.
-
-    Slopes, limiters and waves of all faces are hundreds of arrays. To store them one by one in every step takes
-    longer than to compute them twice, and longer to compile.
-    """
-    return eqx.filter_checkpoint(rate, prevent_cse=False)
 
 
 def reconstruct_faces(

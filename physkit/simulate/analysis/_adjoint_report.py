@@ -21,6 +21,7 @@ from ..loop._advance import make_block_body
 from ..loop._carry import Carry
 from ..loop._chunk_program import array_bytes
 from ..loop._init import init
+from ..loop._packed_scalars import pack_scalars
 from ..loop._simulation import Simulation
 from ..reversible._reversible import Reversible
 
@@ -218,7 +219,8 @@ def _make_loop(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
     def run(floats: PyTree) -> PyTree:
         sim, carry = eqx.combine(floats, rest)
         plan = sim.integrator.prepare(carry.state, sim.dt)
-        out = sim.adjoint.repeat(make_block_body(sim, plan, sim.adjoint), carry, blocks)
+        body = make_block_body(sim.intervals, sim.adjoint, pack_scalars((sim, plan)))
+        out = sim.adjoint.repeat(body, carry, blocks)
         return eqx.filter(out, eqx.is_inexact_array)
 
     return run

@@ -127,7 +127,7 @@ def _replay(
     - `plain`: the simulation without observers and guards. `guards`: what those of `sim` hold at the start.
     """
     plan = plain.integrator.prepare(carry.state, plain.dt)
-    body = make_block_body(plain, plan, Direct())
+    body = make_block_body(plain.intervals, Direct(), lambda: (plain, plan))
 
     def proceeds(loop):
         n, _, _, _, is_bad = loop

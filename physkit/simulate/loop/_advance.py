@@ -3,6 +3,8 @@
 Traced, so nothing here raises: faults are bits in `Health`, which the host reads after a chunk.
 """
 
+from collections.abc import Callable, Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,14 +29,21 @@ from ._carry import Carry, state_faults
 from ._migrate import migrate
 from ._nested_loop import add_time_axis, forward_level, nest_loops
 from ._observe import merge_frames, observe
+from ._packed_scalars import pack_scalars
 from ._simulation import Simulation
 
 
-def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> LoopBody:
-    """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
+def make_block_body(
+    intervals: Sequence[int], adjoint: AbstractAdjoint, model: Callable[[], tuple[Simulation, Plan]]
+) -> LoopBody:
+    """One block – the longest of `intervals` – as carry → (carry, frames in order of time).
+
+    - `model`: gives the simulation and its plan, inside of the loop.
+    """
 
     @at_full_precision
     def one_step(carry: Carry, _: None = None) -> tuple[Carry, Frame]:
+        sim, plan = model()
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
         state, aux = migrate(sim, plan, clock, state, aux)
@@ -42,12 +51,12 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
 
     # Only here is the state complete: a lazy step may leave parts of it out of date.
     def observe_level(carry: Carry, interval: int) -> tuple[Carry, Frame]:
-        return observe_step(sim, plan, carry, interval)
+        return observe_step(*model(), carry, interval)
 
     def merge(inner: Frame, outer: Frame) -> Frame:
         return {**inner, **outer}
 
-    return nest_loops(one_step, sim.intervals, forward_level(adjoint.repeat, observe_level, merge))
+    return nest_loops(one_step, intervals, forward_level(adjoint.repeat, observe_level, merge))
 
 
 @at_full_precision
@@ -80,7 +89,7 @@ def advance(
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
     bits = state_faults(carry.state)  # here and at the end: a fault may come and go
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    block = make_block_body(sim, plan, adjoint)
+    block = make_block_body(sim.intervals, adjoint, pack_scalars((sim, plan)))
     carry, frames = adjoint.advance(sim, carry, blocks, block)
     carry, health = _check_end(sim, plan, carry)
     return carry, frames, Health(bits | health.bits)
@@ -111,7 +120,7 @@ def advance_chunk(
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     # Inlined, the program is the same, but its body is traced once: for the shapes of frames and in the loop.
-    body = jax.jit(make_block_body(sim, plan, Direct()), inline=True)
+    body = jax.jit(make_block_body(sim.intervals, Direct(), lambda: (sim, plan)), inline=True)
     # A loop of unknown length cannot stack its outputs: frames go into a buffer of fixed size.
     shapes = jax.eval_shape(body, carry)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
@@ -143,7 +152,7 @@ def advance_member(
     - `repeats`: how many blocks instead of one, for a simulation that records nothing.
     """
     bits = state_faults(carry.state)
-    body = make_block_body(sim, plan, Direct())
+    body = make_block_body(sim.intervals, Direct(), lambda: (sim, plan))
     if repeats is None:
         carry, frames = body(carry)
     else:

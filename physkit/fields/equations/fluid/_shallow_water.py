@@ -15,6 +15,7 @@ from physkit.core import (
     State,
     get_component,
     param,
+    recomputed,
     require_nonnegative,
     require_positive,
     static,
@@ -81,7 +82,7 @@ class ShallowWater(AbstractTendency):
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
         water = self._require_water(state)
-        rates = dict(zip(water.parts(), self._rates(water), strict=True))
+        rates = dict(zip(water.parts(), recomputed(ShallowWater._rates)(self, water), strict=True))
         rates = {k: FieldIncrement(x, getattr(water, k).location) for k, x in rates.items()}
         return rates if self.component is None else {self.component: rates}
 

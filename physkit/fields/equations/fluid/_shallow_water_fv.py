@@ -14,6 +14,7 @@ from physkit.core import (
     State,
     get_component,
     param,
+    recomputed,
     replace_fields,
     require_nonnegative,
     require_positive,
@@ -33,7 +34,6 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
-from ...finite_volume._conservation_law import recomputed
 from ...finite_volume._reconstruction import edges_to_faces
 from ...finite_volume._variables import compute_once
 from ...states._shallow_water_state import ShallowWaterState

@@ -15,6 +15,7 @@ from physkit.core import (
     cast_floats,
     get_component,
     param,
+    recomputed,
     safe_sqrt,
     static,
 )
@@ -33,7 +34,6 @@ from ...finite_volume import (
 )
 from ...finite_volume._conservation_law import (
     difference_over_cells,
-    recomputed,
     reconstruct_faces,
     with_carried,
 )

@@ -16,6 +16,7 @@ from physkit.core import (
     as_parameter,
     evaluate_now,
     matmul,
+    recomputed,
     safe_divide,
     safe_norm,
 )
@@ -76,8 +77,8 @@ class AbstractBonded(AbstractForce):
     ) -> tuple[Float[Array, "n d"], ShardedTuples | None]:
         del clock
         particles = self.particles(state)
-        local, vectors = self._local_vectors(particles, cache)
-        forces = self._member_forces(self.vector_forces(local, vectors))
+        local = self._local(particles, cache)
+        forces = recomputed(_forces_on_members)(self, local.tables, particles)
         return local.sum_forces(forces), _as_cache(local)
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
@@ -184,6 +185,14 @@ class AbstractBonded(AbstractForce):
             total[a] = total[a] + force if a in total else force
             total[b] = total[b] - force if b in total else -force
         return jnp.stack([total[member] for member in sorted(total)])
+
+
+def _forces_on_members(
+    bonded: AbstractBonded, tables: Tuples | ShardedTuples, particles: Particles
+) -> Float[Array, "k m d"]:
+    local = LocalTuples(tables, particles)
+    vectors = local.vectors(bonded.differences)
+    return bonded._member_forces(bonded.vector_forces(local, vectors))
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
