@@ -12,6 +12,28 @@ from physkit.core import param, require_nonnegative, require_positive
 from ._potential import AbstractPairPotential, absorb_charge_unit
 
 _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
+# erf(x)/x³ − (2/√π) exp(−x²)/x² as a ratio of polynomials in z = x², by an iterated least-squares fit with
+# the weight z^(3/2): times x³ it is off by 4e-8 at most for x < 4. Beyond, less than 6e-7 of a force is left.
+_NUMERATOR = (
+    0.752253036,
+    -0.0319366344,
+    0.0179404164,
+    -1.06819032e-4,
+    5.03858889e-5,
+    -9.84057314e-7,
+    1.01362143e-8,
+)
+_DENOMINATOR = (1.0, 0.557553731, 0.144061817, 0.0224343318, 0.00220845498, 1.46988427e-4)
+_LARGEST = 4.0
+
+
+def _polynomial(coefficients: tuple[float, ...], z: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Σ cₖ zᵏ by Horner's rule."""
+    *rest, value = coefficients
+    out = jnp.full_like(z, value)
+    for c in reversed(rest):
+        out = out * z + c
+    return out
 
 
 class DampedCoulomb(AbstractPairPotential):
@@ -55,10 +77,22 @@ class DampedCoulomb(AbstractPairPotential):
         return self.coulomb_constant * jax.lax.erfc(self.damping * r) / r
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        if jnp.finfo(r2.dtype).nmant <= jnp.finfo(jnp.float32).nmant:
+            return self._force_in_float32(r2)
         inverse = jax.lax.rsqrt(r2)
         x = self.damping * (r2 * inverse)
         gauss = _TWO_BY_ROOT_PI * self.damping * jnp.exp(-x * x)
         return self.coulomb_constant * (jax.lax.erfc(x) * inverse + gauss) * (inverse * inverse)
+
+    def _force_in_float32(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The force to 5e-7 of the bare charges' force: 1 − x³ g(x²) of it, with a rational function g."""
+        # What is selected, the compiler computes where it is used; a root alone it writes to memory.
+        inverse = jnp.where(r2 == 0, jnp.inf, jax.lax.rsqrt(r2))
+        x = jnp.minimum(self.damping * (r2 * inverse), _LARGEST)
+        z = x * x
+        smooth = _polynomial(_NUMERATOR, z) / _polynomial(_DENOMINATOR, z)
+        screened = jnp.where(x < _LARGEST, 1 - x * z * smooth, 0)
+        return self.coulomb_constant * (screened * inverse) * (inverse * inverse)
 
 
 class SmearedCoulomb(AbstractPairPotential):
