@@ -22,7 +22,7 @@ pk.use_compilation_cache()
 QUICK = "PHYSKIT_QUICK" in os.environ
 jax.config.update("jax_disable_most_optimizations", QUICK)  # compiles in half the time
 TEMPERATURE = 300 * pk.units.molecular.kelvin
-STEPS, HILL = 3_000 if QUICK else 600_000, 150
+STEPS, HILL = 1_800 if QUICK else 600_000, 150
 
 pdb = app.PDBFile(str(pk.systems.alanine_dipeptide_pdb()))
 names = [f"{atom.residue.name} {atom.name}" for atom in pdb.topology.atoms()]
