@@ -34,8 +34,9 @@ from physkit.testing import check_devices
 
 from . import field_cases
 
-# One derivative of it is not that of one device: by the length of the flow's box, 6e-5 off.
-FORWARD = ["disks_in_slabs"]
+# Bodies in a flow: the derivative by the lengths of the flow's box is off that of one device, by 6e-5 and
+# 2e-4 of it, for a reason not found yet.
+FORWARD = ["disks_in_slabs", "settling_disk"]
 # Emulated by `vmap` they have no derivative: see `substeps.py`.
 SUBSTEPS = ["sedov", "sedov in the plane", "sedov in space", "viscous_shear"]
 
@@ -311,6 +312,7 @@ def test_elliptic_equations_with_variable_coefficients(periodic, devices):
     [
         pytest.param("kuramoto_sivashinsky", (2,), marks=pytest.mark.slow),
         pytest.param("disks_in_slabs", (4,), marks=pytest.mark.slow),
+        pytest.param("settling_disk", (2, 2), marks=pytest.mark.slow),
         ("gravity_waves", (2, 2)),
     ],
 )
