@@ -85,7 +85,7 @@ class DampedCoulomb(AbstractPairPotential):
         return self.coulomb_constant * (jax.lax.erfc(x) * inverse + gauss) * (inverse * inverse)
 
     def _force_in_float32(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The force to 5e-7 of the bare charges' force: 1 − x³ g(x²) of it, with a rational function g."""
+        """The force to 6e-7 of the bare charges' force: 1 − x³ g(x²) of it, with a rational function g."""
         # What is selected, the compiler computes where it is used; a root alone it writes to memory.
         inverse = jnp.where(r2 == 0, jnp.inf, jax.lax.rsqrt(r2))
         x = jnp.minimum(self.damping * (r2 * inverse), _LARGEST)
