@@ -58,11 +58,10 @@ class ImmersedBody(AbstractSolid):
     **Good values:** ten cells across; as for other solids beyond that.
 
     **Notes:** what keeps bodies off walls and one another are forces of yours. Over several devices, bodies
-    in `Free()` space are on all of them, and those in a `Box` on the one whose slab they are in; the
-    derivative by the lengths of the flow's box is then not that of one device to rounding, but off by some
-    1e-4 of it. Momentum of bodies and fluid together is conserved to rounding. Where the layer of friction is
-    thinner than a cell, h, the flow clings to the body over three quarters of one: added mass of a disk of
-    radius R is then 1 + 3 h/R, not 1. A shape other than a `Ball` fits into the box in its own axes.
+    in `Free()` space are on all of them, and those in a `Box` on the one whose slab they are in. Momentum of
+    bodies and fluid together is conserved to rounding. Where the layer of friction is thinner than a cell, h,
+    the flow clings to the body over three quarters of one: added mass of a disk of radius R is then 1 + 3
+    h/R, not 1. A shape other than a `Ball` fits into the box in its own axes.
 
     **Reference:** Uhlmann, J. Comput. Phys. 209, 448 (2005); Kempe & Fröhlich, J. Comput. Phys. 231, 3663
     (2012); Sharma & Patankar, J. Comput. Phys. 205, 439 (2005).
