@@ -1,7 +1,8 @@
 """Yee's steps in vacuum, `size`³ cells that repeat. M cells per second.
 
 physkit as `run` does it, with both cores; the same curls by `jnp.roll` in a loop; numba as two fused loops, the
-least that two passes over six components can be, on one and two threads; fdtdx.
+least that two passes over six components can be, on one and two threads; fdtdx; Meep, a Debian package for the
+system's own Python (`mpirun -np 2 /usr/bin/python3 -m benchmarks.light --code meep …`), which computes in float64.
 """
 
 import time
@@ -145,6 +146,30 @@ def with_fdtdx(size: int, precision: str) -> dict:
     return timed(advance, arrays, size, jax.numpy.dtype(precision).itemsize)
 
 
+def with_meep(size: int, precision: str) -> dict:
+    import meep
+
+    del precision  # as the package was built
+    meep.verbosity(0)
+    # All six components, as the other codes: Meep leaves out those that stay zero.
+    sim = meep.Simulation(
+        cell_size=meep.Vector3(1, 1, 1),
+        resolution=size,
+        Courant=COURANT,
+        k_point=meep.Vector3(),
+        force_all_components=True,
+    )
+    sim.init_sim()
+    sim.initialize_field(meep.Ez, lambda at: at.x)
+
+    def advance():
+        for _ in range(STEPS):
+            sim.fields.step()
+
+    advance()
+    return report(size, seconds(advance), 8, cores=meep.count_processors())
+
+
 if __name__ == "__main__":
     print_measurement(
         {
@@ -153,5 +178,6 @@ if __name__ == "__main__":
             "numba-1": with_numba(1),
             "numba-2": with_numba(2),
             "fdtdx": with_fdtdx,
+            "meep": with_meep,
         }
     )
