@@ -34,9 +34,6 @@ from physkit.testing import check_devices
 
 from . import field_cases
 
-# Bodies in a flow: the derivative by the box is that of one device, but its parts by the lengths that each
-# component of the flow holds are not (1e-4): where the numbers are equal, one or another is read.
-FORWARD = ["disks_in_slabs", "settling_disk"]
 # Emulated by `vmap` they have no derivative: see `substeps.py`.
 SUBSTEPS = ["sedov", "sedov in the plane", "sedov in space", "viscous_shear"]
 
@@ -325,7 +322,7 @@ def test_systems_equal_those_of_one_device(name, devices):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in field_cases.SYSTEMS if n not in (*SUBSTEPS, *FORWARD)])
+@pytest.mark.parametrize("name", [n for n in field_cases.SYSTEMS if n not in SUBSTEPS])
 def test_every_system_passes_check_devices(name):
     case, grids = field_cases.SYSTEMS[name]
     sim, state, steps = case()

@@ -53,7 +53,7 @@ class FreeGrip(AbstractGrip):
         for k, u in enumerate(velocity):
             hold = SolidHold(placed, t, u)
             weights, inside = covered_volumes(u, hold.distance[hold.middle])
-            x = ghosted_coordinates(u.coordinates, grid.spacing)
+            x = ghosted_coordinates(u.grid, u.location)
             which, units = motions(k, placed.from_center(x))
             place = among_all(which, d, u.data)
             here = units[(slice(None), *hold.middle)]

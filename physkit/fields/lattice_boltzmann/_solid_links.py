@@ -31,7 +31,7 @@ class SolidLinks:
     ):
         self.solid, self.t, self.grid, self.lattice = solid, t, grid, lattice
         self.speed, self.interpolated = speed, interpolated
-        x = ghosted_coordinates(grid.coordinates(), grid.spacing)
+        x = ghosted_coordinates(grid)
         ghosted = tuple(n + 2 for n in grid.local_shape)
         self.distance = jnp.broadcast_to(surface_distance(solid, t, x), ghosted) / grid.spacing[0]
         self.inside = self._at((0,) * lattice.dimension) <= 0

@@ -20,7 +20,7 @@ from physkit.core import (
     require_positive,
     safe_sqrt,
 )
-from physkit.geometry import Grid
+from physkit.geometry import Grid, Location
 
 from ..._field import Field
 from ..._ghost_widths import ghost_widths
@@ -141,10 +141,12 @@ def forced_share(distance: Array, grid: Grid) -> Array:
     return jnp.clip(1 - distance / size, 0.0, 1.0)
 
 
-def ghosted_coordinates(x: Point, spacing: Array) -> list[Array]:
-    """Coordinates with one more point at both ends of every axis."""
-    out = []
-    for k, along in enumerate(x):
+def ghosted_coordinates(grid: Grid, location: Location | None = None) -> list[Array]:
+    """Coordinates with one more point at both ends of every axis; at cell centers if no location is given."""
+    # Points and spacing are of one grid: those of several fields are equal, but each has a derivative, and over
+    # devices more points are ghosts.
+    out, spacing = [], grid.spacing
+    for k, along in enumerate(grid.coordinates(location)):
         first, last = (
             jax.lax.slice_in_dim(along, n, n + 1, axis=k) for n in (0, along.shape[k] - 1)
         )
@@ -191,7 +193,7 @@ class GivenGrip(AbstractGrip):
         self.holds = [SolidHold(solid, t, u) for u in velocity]
         self._own = []
         for k, (u, hold) in enumerate(zip(velocity, self.holds, strict=True)):
-            x = ghosted_coordinates(u.coordinates, u.grid.spacing)
+            x = ghosted_coordinates(u.grid, u.location)
             self._own.append(jnp.broadcast_to(solid.velocity(t, x)[k], hold.shape))
 
     def own(self, component: int) -> Array:
@@ -217,7 +219,7 @@ class SolidHold:
 
     def __init__(self, solid: AbstractSolid, t: Float[Array, ""], u: Field):
         grid = u.grid
-        x = ghosted_coordinates(u.coordinates, grid.spacing)
+        x = ghosted_coordinates(grid, u.location)
         self.shape = tuple(n + 2 for n in u.data.shape)
         self.distance = jnp.broadcast_to(surface_distance(solid, t, x), self.shape)
         self.middle = (slice(1, -1),) * grid.dimension
