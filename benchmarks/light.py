@@ -2,7 +2,8 @@
 
 physkit as `run` does it, with both cores; the same curls by `jnp.roll` in a loop; numba as two fused loops, the
 least that two passes over six components can be, on one and two threads; fdtdx; Meep, a Debian package for the
-system's own Python (`mpirun -np 2 /usr/bin/python3 -m benchmarks.light --code meep …`), which computes in float64.
+system's own Python (`mpirun -np 2 /usr/bin/python3 -m benchmarks.light --code meep …`), which computes in
+float64.
 """
 
 import time
