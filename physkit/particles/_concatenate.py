@@ -20,6 +20,8 @@ def concatenate_particles(parts: Sequence[Particles], what: Sequence[str]) -> Pa
     first = parts[0]
     if len(parts) == 1:
         return first
+    for part in parts:
+        part.require_single_device("a force on several components at once")
     rows = {name: [getattr(part, name) for part in parts] for name in first.row_names}
     for name in ("charge", "species"):
         missing = [x is None for x in rows[name]]

@@ -71,6 +71,11 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
         """Whether over devices each has all of these, in place of those in its part of the domain."""
         return False
 
+    @property
+    def part_reach(self) -> float | None:
+        """How far parts of one of these are from it, a length; None where a trace hides it."""
+        return 0.0
+
     def require_single_device(self, what: str, instead: str | None = None) -> None:
         """**Errors:** `DeclarationError` for particles that are sharded over devices."""
         if self.is_distributed:
@@ -104,7 +109,7 @@ class AbstractShardedParticles(AbstractExactComponent, AbstractSlottedComponent)
     def shard(self, devices: tuple[int, ...]) -> "AbstractShardedParticles":
         rows, ownership = self._rows, None
         if math.prod(devices) > 1 and not self.is_everywhere:
-            rows, ownership = partition(rows, self.space, devices)
+            rows, ownership = partition(rows, self.space, devices, self.part_reach)
         else:
             rows = jax.tree.map(lambda x: replicate(x, devices), rows)
         others = self.space, self.fixed_point

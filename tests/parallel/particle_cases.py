@@ -36,7 +36,14 @@ from physkit.observe import (
     Velocities,
     VelocityAutocorrelation,
 )
-from physkit.particles import DistanceConstraints, Ownership, Particles, constrain
+from physkit.particles import (
+    DistanceConstraints,
+    Ownership,
+    Particles,
+    RigidBodies,
+    constrain,
+    random_orientations,
+)
 from physkit.particles.forces import (
     DirectGravity,
     HarmonicAngles,
@@ -44,6 +51,7 @@ from physkit.particles.forces import (
     HarmonicTrap,
     LennardJones,
     Pairwise,
+    SiteForce,
 )
 
 
@@ -157,6 +165,26 @@ class Angular(pk.AbstractManyBodyPotential):
             weight * self.strength[near.neighbor_species]
         )
         return near.sum_pairs(bend) - jnp.sqrt(0.1 + mixed)
+
+
+def molecules() -> tuple[Any, Any]:
+    """Rigid molecules of two sites that turn, whose sites stand out of their slab; springs between some."""
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(np.arange(12), np.arange(4), [0, 1], indexing="ij"), -1)
+    centers = 1.8 * (grid.reshape(-1, 3) + 0.5) + 0.05 * rng.standard_normal((96, 3))
+    bodies = RigidBodies.from_molecule(
+        [[-0.4, 0.0, 0.0], [0.3, 0.0, 0.0]], centers, [1.0, 1.5], Box([21.6, 7.2, 3.6]),
+        orientation=random_orientations(jax.random.key(2), 96),
+        velocity=rng.standard_normal((96, 3)) + np.array([5.0, 0.0, 0.0]), site_species=[0, 1],
+    )  # fmt: skip
+    # Site 1 of one molecule and site 0 of the next along x, across slabs.
+    first = np.arange(0, 88, 3)
+    springs = np.stack([2 * first + 1, 2 * (first + 8)], axis=1)
+    pair = LennardJones([[1.0, 0.6], [0.6, 0.8]], [[1.0, 0.9], [0.9, 0.8]])
+    force = SiteForce(Pairwise(pair, 1.6, 0.1, exclude=bodies.site_pairs))
+    force = force + SiteForce(HarmonicBonds(springs, 5.0, 1.2))
+    observers = Every(20, energy=TotalEnergy(), x=Positions(), sites=Positions(sites=True))
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), bodies
 
 
 def many_body() -> tuple[Any, Any]:
@@ -273,6 +301,7 @@ SYSTEMS = {
         thermostatted,
         bonded,
         constrained,
+        molecules,
         many_body,
         passing,
         walled,

@@ -38,6 +38,7 @@ from physkit.particles.forces import (
     SpecialPairs,
 )
 from physkit.simulate.distributed._spmd_function import SpmdFunction
+from physkit.testing import check_devices
 
 from .particle_cases import SYSTEMS, differences, distance, fluid, molecular, sheet
 
@@ -244,6 +245,28 @@ def test_many_body_energies_over_devices():
 
 
 @pytest.mark.slow
+def test_sites_of_bodies_over_devices():
+    """Wrenches, energies and virials; sites stand out of the slab that their body is in."""
+    sim, bodies = SYSTEMS["molecules"]()
+    forces = sim.integrator.force
+    one, parts = jax.jit(evaluate_each)(forces.terms, bodies), shard(bodies, (4,))
+    assert float(jnp.max(jnp.abs(one[0][0]))) > 0.1
+    four = Spmd(SpmdFunction(evaluate_each), (4,))(shard(forces.terms, (4,)), parts)
+    for (expected, energy, virial), (found, total, stress) in zip(one, four, strict=True):
+        put = parts.replace(velocity=found[..., :3], angular_momentum=found[..., 3:])
+        whole = unshard(put, (4,))
+        assert distance(whole.velocity, expected[:, :3]) < 1e-13
+        assert distance(whole.angular_momentum, expected[:, 3:]) < 1e-13
+        assert distance(total[0], energy) < 1e-13
+        assert distance(stress[0], virial) < 1e-13
+
+
+@pytest.mark.slow
+def test_derivatives_of_sites_equal_those_of_one_device():
+    check_devices(*SYSTEMS["molecules"](), 20, devices=[(4,)])
+
+
+@pytest.mark.slow
 def test_charges_of_pairs_and_own_energies_over_devices():
     """Properties of particles, and parameters of a function, are found wherever their tuple is."""
     pairs, triples = sheet()
@@ -312,6 +335,11 @@ def test_states_that_cannot_be_sharded_raise():
     stars = pk.Simulation(pk.VelocityVerlet(DirectGravity()), dt=0.1)
     with pytest.raises(DeclarationError, match="Free cannot be sharded"):
         pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
+    _, bodies = SYSTEMS["molecules"]()
+    pairs = Pairwise(pk.potentials.WCA(), 1.2, 0.1)
+    both = pk.VelocityVerlet(pk.forces.SiteForce(pairs, component=["a", "b"]))
+    with pytest.raises(DeclarationError, match="several components at once cannot be sharded"):
+        pk.simulate(pk.Simulation(both, dt=0.01), {"a": bodies, "b": bodies}, 1, devices=(2,))
     mesh, plasma = SYSTEMS["plasma"]()
     backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())
     with pytest.raises(pk.errors.NotReversible, match="what each device deposits"):

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import AbstractGrowable, Faults, PyTree, data, replace_fields, static
+from physkit.core import (
+    AbstractGrowable,
+    CapacityError,
+    Faults,
+    PyTree,
+    data,
+    replace_fields,
+    static,
+)
 from physkit.geometry import AbstractSpace, Slab
 
 Rows = dict[str, PyTree]  # arrays with a row for each particle, by name; "position" among them
@@ -34,6 +42,8 @@ class Ownership(AbstractGrowable):
     - `migration_margin`: a fraction of the slab's width.
     - `box_lengths`: lengths of the box when it was cut, from which capacities are estimated; None where a
       trace hid them.
+    - `part_reach`: how far the parts of a particle, the sites of a body, are from it, in widths of the slab;
+      None where a trace hid it. `rows_per_slot`: 1, and of the parts themselves how many a particle has.
     """
 
     mask: Bool[Array, "*b n"] = data()
@@ -46,6 +56,8 @@ class Ownership(AbstractGrowable):
     axis: int = static()
     migration_margin: float = static()
     box_lengths: tuple[float, ...] | None = static()
+    part_reach: float | None = static(default=0.0)
+    rows_per_slot: int = static(default=1)
 
     def invalidate(self) -> "Ownership":
         return self  # it says itself which particle is in which row
@@ -79,6 +91,36 @@ class Ownership(AbstractGrowable):
     def slab(self, space: AbstractSpace) -> Slab:
         """This device's slab of `space`."""
         return Slab.of(space, self.axis)
+
+    def of_parts(self, count: int) -> "Ownership":
+        """That of the parts of these particles, `count` of each, one particle after the other.
+
+        **Errors:** `CapacityError` where a trace hides how far from it they are.
+        """
+        if self.part_reach is None:
+            raise CapacityError(
+                "how far sites reach beyond the slab of their body cannot be seen inside jit or vmap: simulate "
+                "some steps outside, and continue inside from the carry that this returns"
+            )
+        number = jnp.arange(count, dtype=self.global_index.dtype)
+        index = self.global_index[:, None] * count + number[None]
+        total = self.num_particles * count
+        mask = jnp.repeat(self.mask, count, total_repeat_length=count * self.num_slots)
+        return replace_fields(
+            self,
+            {
+                "mask": mask,
+                "global_index": jnp.where(mask, index.reshape(-1), total),
+                "num_present": self.num_present * count,
+                "num_leaving": self.num_leaving * count,
+                "send_capacity": self.send_capacity * count,
+                "num_particles": total,
+                # They change devices with their particle, and are outside by so much more.
+                "migration_margin": self.migration_margin + self.part_reach,
+                "part_reach": 0.0,
+                "rows_per_slot": count,
+            },
+        )
 
     # --- arrays with a row for each particle -------------------------------------------------------
 

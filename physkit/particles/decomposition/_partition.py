@@ -14,8 +14,16 @@ from ._migration_margin import initial_margin
 from ._ownership import Ownership, Rows
 
 
-def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tuple[Rows, Ownership]:
-    """Rows in device layout, `[device, slots, …]`, each particle with the device of its slab; the ownership."""
+def partition(
+    rows: Rows,
+    space: AbstractSpace,
+    devices: tuple[int, ...],
+    part_reach: float | None = 0.0,
+) -> tuple[Rows, Ownership]:
+    """Rows in device layout, `[device, slots, …]`, each particle with the device of its slab; the ownership.
+
+    - `part_reach`: how far parts of a particle are from it, a length; None where a trace hides it.
+    """
     position = rows["position"]
     n, dimension = position.shape
     size, axis, box = math.prod(devices), slab_axis(devices), require_box(space)
@@ -53,6 +61,7 @@ def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tup
         axis=axis,
         migration_margin=initial_margin(position, rows["velocity"], space, axis, size),
         box_lengths=tuple(float(x) for x in lengths) if is_known else None,
+        part_reach=_in_widths(part_reach, lengths[axis] / size if is_known else None),
     )
     return jax.tree.map(lambda x: x[index], rows), ownership
 
@@ -123,6 +132,13 @@ def _num_slots(n: int, size: int, count: Int[np.ndarray, " size"] | None) -> int
     most = mean * 1.1 if count is None else float(count.max(initial=0))
     slots = min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))
     return _unlike(n, slots)
+
+
+def _in_widths(part_reach: float | None, width: float | None) -> float | None:
+    if not part_reach:
+        return part_reach
+    # A twentieth more: a barostat may make the slabs narrower.
+    return None if width is None else 1.05 * float(part_reach / width)
 
 
 def _unlike(num_particles: int, slots: int) -> int:

@@ -21,17 +21,19 @@ class AbstractShardedCache(AbstractGrowable):
 
     - `peak_counts`: for each part the largest count so far.
     - `stale`: whether it must be rebuilt before it is used.
+    - `rows_per_slot`: 1, and for the sites of bodies how many a body has.
     - `part_names`: what messages call the parts, in the order of `peak_counts`.
     """
 
     peak_counts: eqx.AbstractVar[Int[Array, "*b parts"]]
     stale: eqx.AbstractVar[Bool[Array, "*b"]]
+    rows_per_slot: eqx.AbstractVar[int]
     part_names: eqx.AbstractClassVar[tuple[str, ...]]
 
     @property
     @abc.abstractmethod
     def num_slots(self) -> int:
-        """Number of rows of this device's arrays."""
+        """Number of rows of this device's arrays: `rows_per_slot` for each slot of a component."""
 
     @property
     @abc.abstractmethod

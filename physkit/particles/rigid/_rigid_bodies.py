@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import ParameterError, ShapeError, cast_floats, data, static
+from physkit.core import ParameterError, ShapeError, cast_floats, concrete_primal, data, static
 from physkit.geometry import AbstractSpace, Free
 
 from .._arguments import (
@@ -58,8 +58,8 @@ class RigidBodies(AbstractRigidMotion):
     - `id`, `image`, `frozen`: as for `Particles`. `species_names`: of the sites.
     - `linear`: whether the bodies are lines; found from the inertia, which a trace may hide.
 
-    Over devices, bodies in a `Box` are cut into slabs; those in `Free()` space are on all of them, and each
-    device moves all.
+    Over devices, bodies in a `Box` are cut into slabs, their sites with them; those in `Free()` space are on
+    all of them, and each device moves all.
 
     All numbers are differentiable. In two dimensions, give z = 0 to everything: the motion stays in the plane.
 
@@ -250,6 +250,11 @@ class RigidBodies(AbstractRigidMotion):
     def is_everywhere(self) -> bool:
         # Bodies are few. Without a box there are no parts of one to divide them by.
         return isinstance(self.space, Free)
+
+    @property
+    def part_reach(self) -> float | None:
+        offsets = concrete_primal(self.site_offset)
+        return None if offsets is None else float(np.linalg.norm(offsets, axis=-1).max(initial=0.0))
 
     # --- sites -------------------------------------------------------------------------------------
 

@@ -24,7 +24,6 @@ def site_arms(bodies: RigidBodies) -> Float[Array, "n s 3"]:
 
 def site_particles(bodies: RigidBodies) -> Particles:
     """The sites as particles, body after body, with the motion that they have."""
-    bodies.require_single_device("rigid bodies")
     count = bodies.num_sites
     arms = site_arms(bodies)
 
@@ -51,7 +50,7 @@ def site_particles(bodies: RigidBodies) -> Particles:
             "frozen": None if bodies.frozen is None else repeat(bodies.frozen),
             "species_names": bodies.species_names,
             "fixed_point": None,
-            "ownership": None,
+            "ownership": None if bodies.ownership is None else bodies.ownership.of_parts(count),
             "constraints": None,
         },
     )

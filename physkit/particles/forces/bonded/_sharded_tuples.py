@@ -15,6 +15,7 @@ from physkit.core import (
     nonzero_indices,
     poison_where,
     replace_fields,
+    static,
 )
 
 from ..._capacity_rules import capacity_for
@@ -42,6 +43,7 @@ class ShardedTuples(AbstractShardedCache):
     - `edge`: `[g]`, rows of the particles that are sent to both neighbors.
     - `peak_counts`: the most tuples and the most such particles so far.
     - `stale`: whether the tables must be rebuilt; `faults`: whether a bonded particle was not found.
+    - `rows_per_slot`: as of `Ownership`.
     """
 
     part_names: ClassVar[tuple[str, ...]] = "bonds or angles of a slab", "ghosts of bonds"
@@ -55,6 +57,7 @@ class ShardedTuples(AbstractShardedCache):
     peak_counts: Int[Array, "*b 2"] = data()
     stale: Bool[Array, "*b"] = data()
     faults: Faults
+    rows_per_slot: int = static(default=1)
 
     # --- capacities --------------------------------------------------------------------------------
 
@@ -76,9 +79,10 @@ class ShardedTuples(AbstractShardedCache):
         n = self.num_slots if num_slots is None else num_slots
         found, ghosts = self.capacities if capacities is None else capacities
         m, width, max_entries = self.local.shape[-1], self.places.shape[-1], self.slots.shape[-1]
-        return _empty_tuples(
+        empty = _empty_tuples(
             (m, width, max_entries), n, (found, ghosts), self.peak_counts, self.stale.shape
         )
+        return replace_fields(empty, {"rows_per_slot": self.rows_per_slot})
 
     # --- the interface of `Tuples` -----------------------------------------------------------------
 
@@ -176,7 +180,8 @@ def _initial_tuples(tuples: Tuples, particles: Particles) -> ShardedTuples:
     """Empty tables: with capacity for all tuples in a small system, else for 1.5 times the mean per device."""
     ownership = require_ownership(particles.ownership)
     devices = particles.space.comm.axis_size(ownership.axis)
-    return empty_tuples_for(tuples, ownership.num_slots, devices, ())
+    empty = empty_tuples_for(tuples, ownership.num_slots, devices, ())
+    return replace_fields(empty, {"rows_per_slot": ownership.rows_per_slot})
 
 
 def empty_tuples_for(tuples: Tuples, n: int, devices: int, batch: tuple[int, ...]) -> ShardedTuples:
