@@ -49,6 +49,7 @@ def partition(
     index = order[jnp.clip(first[:, None] + jnp.minimum(slot, count[:, None] - 1), 0, n - 1)]
     lengths = concrete_primal(box.lengths)
     is_known = lengths is not None and lengths.dtype != object
+    box_lengths = tuple(float(x) for x in lengths) if is_known else None
     none = jnp.zeros(size, jnp.int32)
     ownership = Ownership(
         mask=mask,
@@ -60,8 +61,8 @@ def partition(
         num_particles=n,
         axis=axis,
         migration_margin=initial_margin(position, rows["velocity"], space, axis, size),
-        box_lengths=tuple(float(x) for x in lengths) if is_known else None,
-        part_reach=_in_widths(part_reach, lengths[axis] / size if is_known else None),
+        box_lengths=box_lengths,
+        part_reach=_in_widths(part_reach, box_lengths[axis] / size if box_lengths else None),
     )
     return jax.tree.map(lambda x: x[index], rows), ownership
 
