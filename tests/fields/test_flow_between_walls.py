@@ -194,8 +194,8 @@ def test_a_scalar_is_kept_and_heat_balances():
     insulated = state["heat"].with_boundary(Neumann(0.0))
     frames = Every(
         10,
-        hot=NusseltNumber("x_low", "heat"),
-        cold=NusseltNumber("x_high", "heat"),
+        hot=NusseltNumber("x_low", "heat", difference=1.0),
+        cold=NusseltNumber("x_high", "heat", difference=1.0),
     )
     sim = Simulation(sim.integrator, dt=sim.dt, observers=frames)
     run = jax.jit(lambda s: (lambda r: (r.state, r.frames))(simulate(sim, s, 100)))

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive, static
+from physkit.core import State, get_component, param, require_positive, static
 
 from .._equation import AbstractEquation
 from .._field import Field
 from ..elliptic import divergence_of_flux, solve_diffusion
+from ..operators import Central
+from ._requirements import decay_of_shortest_waves
 
 
 class VariableDiffusion(AbstractEquation):
@@ -39,6 +41,12 @@ class VariableDiffusion(AbstractEquation):
 
     def linear(self, field: Field) -> Field:
         return self._by_component(field, lambda part: divergence_of_flux(part, self.diffusivity))
+
+    def stiffest_rate(self, state: State) -> float | None:
+        field = get_component(state, self.component)
+        if not isinstance(field, Field):
+            return None
+        return decay_of_shortest_waves(self.diffusivity, field.grid, Central(2))
 
     def can_solve(self, field: Field) -> bool:
         return field.location == field.grid.cell

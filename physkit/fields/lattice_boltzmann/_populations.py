@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     ComponentError,
-    Module,
     ParameterError,
     ShapeError,
     State,
@@ -23,7 +22,6 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import (
-    AbstractBoundary,
     Dirichlet,
     FixedPressure,
     Grid,
@@ -39,6 +37,7 @@ from physkit.geometry import (
 from .._field import BoundaryLike, Field
 from ..states._field_group import AbstractFieldGroup
 from ..states._point_values import PointValues, values_at_points
+from ..states._side_velocity import require_side_velocity
 from ._collisions import along_velocities, equilibrium, per_velocity
 from ._lattice import D2Q5, D2Q9, D3Q7, D3Q19, Lattice
 
@@ -241,7 +240,7 @@ def require_sides(grid: Grid, boundary: BoundaryLike) -> dict | None:
     """**Errors:** `ParameterError` for a side that a lattice does not know."""
     sides = parse_boundaries(grid.periodic, boundary)
     walls = {k: sides[k] for k in range(grid.dimension) if not grid.periodic[k]}
-    for pair in walls.values():
+    for axis, pair in walls.items():
         for side in pair or ():
             if not isinstance(
                 side, NoSlip | Mirror | Dirichlet | Outflow | FixedPressure | Periodic
@@ -250,18 +249,9 @@ def require_sides(grid: Grid, boundary: BoundaryLike) -> dict | None:
                     "a lattice takes NoSlip(), Mirror(), Dirichlet([…]), FixedPressure(p) and Outflow() at its "
                     f"sides; got {side!r}"
                 )
-            _require_components(side, grid)
+            if isinstance(side, NoSlip | Dirichlet):
+                require_side_velocity(side, axis, grid)
     return walls or None
-
-
-def _require_components(side: AbstractBoundary, grid: Grid) -> None:
-    value = side.velocity if isinstance(side, NoSlip) else getattr(side, "value", 0.0)
-    if isinstance(value, Module) or isinstance(side, FixedPressure):
-        return
-    if jnp.ndim(value) and jnp.shape(value)[0] != grid.dimension:
-        raise ShapeError(
-            f"the velocity at a side has {grid.dimension} components; got shape {jnp.shape(value)}"
-        )
 
 
 def require_cubes(grid: Grid) -> None:

@@ -25,6 +25,7 @@ from .._field import BoundaryLike, Field
 from ..operators import average, staggered_curl, staggered_divergence
 from ._field_group import AbstractFieldGroup, require_places
 from ._point_values import PointValues, values_at_points
+from ._side_velocity import require_side_velocity
 
 
 class FlowState(AbstractFieldGroup):
@@ -77,7 +78,8 @@ class FlowState(AbstractFieldGroup):
           drawn off; `Outflow()` for a side where it leaves as it likes and the pressure is zero.
         - `pressure`: where the first step starts from.
 
-        **Errors:** `ParameterError` for other boundaries, and for a `NoSlip` wall that moves through itself.
+        **Errors:** `ParameterError` for other boundaries, for a `NoSlip` wall that moves through itself, and
+        for one number as the velocity at a side.
         """
         if grid.dimension not in (2, 3):
             raise ShapeError(f"a flow has two axes or three; this grid has {grid.dimension}")
@@ -145,14 +147,10 @@ def _require_side(side: AbstractBoundary, axis: int, grid: Grid) -> None:
         raise ParameterError(
             f"a flow takes NoSlip(), Mirror(), Dirichlet([…]) and Outflow() at its sides; got {side!r}"
         )
-    value = side.velocity if isinstance(side, NoSlip) else getattr(side, "value", 0.0)
-    if isinstance(value, Module):
-        return
-    if jnp.ndim(value) and jnp.shape(value)[0] != grid.dimension:
-        raise ShapeError(
-            f"the velocity at a side has {grid.dimension} components; got shape {jnp.shape(value)}"
-        )
-    if isinstance(side, NoSlip):
+    if isinstance(side, NoSlip | Dirichlet):
+        require_side_velocity(side, axis, grid)
+    value = side.velocity if isinstance(side, NoSlip) else None
+    if isinstance(side, NoSlip) and not isinstance(value, Module):
         normal = concrete_value(value[axis] if jnp.ndim(value) else value)
         if normal is not None and normal.dtype != object and np.any(normal != 0):
             raise ParameterError(

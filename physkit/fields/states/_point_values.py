@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
+from physkit.core import ShapeError
 from physkit.geometry import Grid, Location
 
 from .._field import Field
@@ -28,8 +29,16 @@ def evaluate_at_points(grid: Grid, value: PointValues, location: Location) -> Ar
 def values_at_points(
     grid: Grid, value: PointValues, location: Location, dtype: DTypeLike | None
 ) -> Array:
-    """`value` at every point."""
-    value = jnp.broadcast_to(
-        evaluate_at_points(grid, value, location), grid.local_shape_at(location)
-    )
+    """`value` at every point.
+
+    **Errors:** `ShapeError` for an array over other points.
+    """
+    value, shape = evaluate_at_points(grid, value, location), grid.local_shape_at(location)
+    try:
+        value = jnp.broadcast_to(value, shape)
+    except ValueError:
+        raise ShapeError(
+            f"values of shape {value.shape} for {shape} points at {location!r} of a grid of {grid.shape}: "
+            "give a number, a function of the coordinates, or an array over these points"
+        ) from None
     return value if dtype is None else value.astype(dtype)

@@ -88,8 +88,13 @@ def shape_for_wall(value: SpaceTimeValue, near: Array, wall: Wall) -> Array:
         value = jnp.expand_dims(value, value.ndim - wall.dimension + 1 + wall.axis)
     for k in range(wall.dimension):
         at = value.ndim - wall.dimension + k
-        if k == wall.axis or value.shape[at] == 1:
+        if value.shape[at] == 1:
             continue
+        if k == wall.axis:
+            raise ShapeError(
+                f"the value on a wall is of shape {value.shape}: along the axis across the wall there is one "
+                "point; give one number, one per component, or an array over the points of the wall"
+            )
         # Thin layers hold some points of axis k only: those of the profile, too.
         if wall.window is not None and k in wall.window:
             value = jax.lax.slice_in_dim(value, *wall.window[k], axis=at)

@@ -10,10 +10,8 @@ from physkit.core import (
     Clock,
     Rate,
     State,
-    StepSizeError,
     Tendencies,
     combine_rates,
-    concrete_value,
     shift,
 )
 
@@ -25,10 +23,9 @@ from ._tendencies import (
     as_tendencies,
     check_rate_shapes,
     require_shear,
+    require_short_steps,
     terms_with_caches,
 )
-
-_IMPLICIT = ", or a method that solves for diffusion: ETDRK2 on grids that repeat, ARS222 on any"
 
 
 class AbstractRungeKutta(AbstractIntegrator):
@@ -69,19 +66,7 @@ class AbstractRungeKutta(AbstractIntegrator):
         return jnp.any(jnp.stack(found)) if found else None
 
     def check_step(self, state: State, dt: StepSize) -> None:
-        step = concrete_value(dt)
-        if step is None or step.ndim:
-            return
-        for term in self.tendency.terms:
-            rate = term.stiffest_rate(state)
-            # Slow growth may be damped by other terms; this cannot.
-            if rate is None or (growth := self.tableau.growth(rate * float(step))) <= 2:
-                continue
-            raise StepSizeError(
-                f"dt = {float(step):.3g} is too long for {type(self).__name__} of {type(term).__name__}: every "
-                f"step would make its shortest waves grow {growth:.3g} times. Take dt ≤ "
-                f"{self.tableau.longest_step(rate):.3g}" + (_IMPLICIT if rate.real < 0 else "")
-            )
+        require_short_steps(type(self).__name__, self.tableau, self.tendency.terms, state, dt)
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []

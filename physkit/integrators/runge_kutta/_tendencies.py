@@ -1,6 +1,6 @@
 """Sums of tendencies: how they are declared, what they must return, and which of them can be reversed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import equinox as eqx
@@ -17,15 +17,20 @@ from physkit.core import (
     ShapeError,
     State,
     StepCount,
+    StepSizeError,
     Tendencies,
     combine_rates,
+    concrete_value,
     float_dtype,
     shift,
 )
 from physkit.particles.forces import AbstractForce, Forces
 
-from .._integrator import TermsWithCaches
+from .._integrator import StepSize, TermsWithCaches
 from ..particle._equations_of_motion import EquationsOfMotion
+from ._tableau import Tableau
+
+_IMPLICIT = ", or a method that solves for diffusion: ETDRK2 on grids that repeat, ARS222 on any"
 
 TendencyLike: TypeAlias = AbstractTerm | Callable[..., Rate]  # a function (t, state) → rate
 
@@ -115,3 +120,23 @@ def require_shear(tendency: Tendencies, state: State, method: str) -> None:
         eqx.filter_eval_shape(rate_of, undriven, caches)
     except KeyError as error:
         raise NotReversible(f"{advice}: it reads {error}") from error
+
+
+def require_short_steps(
+    method: str, tableau: Tableau, terms: Sequence[AbstractTerm], state: State, dt: StepSize
+) -> None:
+    """**Errors:** `StepSizeError` where a step is far beyond what a tableau bears of one of `terms`, as far as
+    numbers can be seen."""
+    step = concrete_value(dt)
+    if step is None or step.ndim:
+        return
+    for term in terms:
+        rate = term.stiffest_rate(state)
+        # Slow growth may be damped by other terms; this cannot.
+        if rate is None or (growth := tableau.growth(rate * float(step))) <= 2:
+            continue
+        raise StepSizeError(
+            f"dt = {float(step):.3g} is too long for {method} of {type(term).__name__}: every step would make "
+            f"its shortest waves grow {growth:.3g} times. Take dt ≤ {tableau.longest_step(rate):.3g}"
+            + (_IMPLICIT if rate.real < 0 else "")
+        )

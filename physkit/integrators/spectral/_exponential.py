@@ -15,10 +15,11 @@ from physkit.core import (
     get_component,
     scale_array,
 )
+from physkit.fields import AbstractEquation
 
 from .._integrator import StepSize
 from ..runge_kutta._tableau import Tableau
-from ..runge_kutta._tendencies import TendencyLike, as_tendencies
+from ..runge_kutta._tendencies import TendencyLike, as_tendencies, require_short_steps
 from ._semilinear import (
     AbstractSemilinear,
     ModalRates,
@@ -53,6 +54,16 @@ class AbstractExponential(AbstractSemilinear):
     @abc.abstractmethod
     def coefficients(self, symbol: Array, dt: StepSize) -> ExponentialTable:
         """The method's coefficients for this symbol."""
+
+    def check_step(self, state: State, dt: StepSize) -> None:
+        # What has no symbol is advanced as by an explicit method.
+        explicit = [
+            term
+            for term in self.tendency.terms
+            if not isinstance(term, AbstractEquation)
+            or type(term).symbol is AbstractEquation.symbol
+        ]
+        require_short_steps(type(self).__name__, self.tableau, explicit, state, dt)
 
     def first_stage(
         self,

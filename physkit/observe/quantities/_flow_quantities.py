@@ -11,7 +11,7 @@ from physkit.fields import AbstractEquation, Field
 from physkit.fields.equations import IncompressibleFlow, velocity_from_vorticity
 from physkit.fields.lattice_boltzmann import LatticeBoltzmann, Populations
 from physkit.fields.operators import Spectral, curl, difference
-from physkit.geometry import AXES
+from physkit.geometry import AXES, Dirichlet
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
@@ -112,16 +112,19 @@ class NusseltNumber(AbstractQuantity):
     - `side`: the wall, `"x_low"` or any other.
     - `component`: the name of the temperature, a field at cell centers, or of `Populations` with one, where the
       state has several components.
-    - `difference`: ΔT, from the low to the high side of the axis: positive where flux goes upwards along it.
+    - `difference`: ΔT, of the low side of the axis less the high one: positive where flux goes upwards along
+      it. If left out that of the walls, where each has one temperature.
 
     **Returns:** a scalar.
+
+    **Errors:** `ObserverError` where `difference` is left out and a wall has no temperature, or several.
 
     **Reference:** de Vahl Davis, Int. J. Numer. Methods Fluids 3, 249 (1983).
     """
 
     side: str = static()
     component: str | None = static(default=None)
-    difference: Float[Array, ""] = param(1.0)
+    difference: Float[Array, ""] | None = param(None)
 
     def __check_init__(self):
         name, _, end = self.side.partition("_")
@@ -144,7 +147,22 @@ class NusseltNumber(AbstractQuantity):
         mine = jnp.where(grid.touches_side(axis, end), jnp.sum(layer), 0.0)
         cells = math.prod(n for k, n in enumerate(grid.shape) if k != axis)
         mean = grid.space.comm.psum(mine) / cells
-        return -mean * grid.space.lengths[axis] / self.difference
+        return -mean * grid.space.lengths[axis] / self._difference(field, axis)
+
+    def _difference(self, field: Field, axis: int) -> Array:
+        if self.difference is not None:
+            return self.difference
+        ends = [
+            side.value
+            for side in field.boundary[axis] or ()
+            if isinstance(side, Dirichlet) and jnp.ndim(side.value) == 0
+        ]
+        if len(ends) != 2:
+            raise ObserverError(
+                f"the walls across {AXES[axis]} have not one temperature each: say what flux is compared with, "
+                f"NusseltNumber({self.side!r}, …, difference=ΔT)"
+            )
+        return ends[0] - ends[1]
 
 
 class SolidForce(AbstractQuantity):

@@ -46,6 +46,13 @@ class Buoyancy(AbstractTendency):
     reference: Float[Array, ""] = param(0.0)
     component: str = static(default="flow")
 
+    def check_state(self, state: State) -> None:
+        # Inside a trace the lengths of boxes cannot be seen.
+        flow = require_flow(state, self.component, "Buoyancy")
+        require_same_grid(
+            flow.grid, require_field(get_component(state, self.scalar), "Buoyancy").grid
+        )
+
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
         flow = require_flow(state, self.component, "Buoyancy")

@@ -60,6 +60,11 @@ class ScalarTransport(AbstractTendency):
     def __check_init__(self):
         require_nonnegative(self, "diffusivity")
 
+    def check_state(self, state: State) -> None:
+        # Inside a trace the lengths of boxes cannot be seen.
+        flow = require_flow(state, self.flow, "ScalarTransport")
+        require_same_grid(flow.grid, self._scalar(state).grid)
+
     def is_implicit(self, state: State) -> bool:
         return self.implicit and isinstance(get_component(state, self.component), Field)
 

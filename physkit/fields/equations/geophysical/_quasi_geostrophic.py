@@ -11,7 +11,9 @@ from physkit.core import (
     Clock,
     ParameterError,
     ShapeError,
+    State,
     as_parameter,
+    get_component,
     param,
     require_nonnegative,
     require_positive,
@@ -19,6 +21,7 @@ from physkit.core import (
     static,
 )
 
+from ..._collocation import require_same_grid
 from ..._field import Field
 from ..._spectrum import Spectrum, derivative_symbol, square_wavenumber
 from ._balanced_flow import AbstractBalancedFlow, advect, damping_symbol, require_plane
@@ -209,6 +212,16 @@ class QuasiGeostrophic(AbstractBalancedFlow):
         """s of each layer's upper and lower interface; below the lowest is the ground."""
         above = jnp.concatenate([self.surface[None], self.coupling])
         return above, jnp.concatenate([self.coupling, jnp.zeros_like(self.depth[:1])])
+
+    def check_state(self, state: State) -> None:
+        field, ground = get_component(state, self.component), self.topography
+        # Inside a trace the lengths of boxes cannot be seen. Other cells are refused below.
+        if (
+            ground is not None
+            and isinstance(field, Field)
+            and field.grid.shape == ground.grid.shape
+        ):
+            require_same_grid(field.grid, ground.grid)
 
     def _topography(self, field: Field) -> Array | None:
         if self.topography is None:

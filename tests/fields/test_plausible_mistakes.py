@@ -1,0 +1,96 @@
+"""First steps that look right and are not: each is refused by name, or taken as it was meant."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ObserverError, ParameterError, ShapeError, StepSizeError
+from physkit.fields import Field, FlowState
+from physkit.fields.equations import (
+    Buoyancy,
+    IncompressibleFlow,
+    QuasiGeostrophic,
+    ScalarTransport,
+    VariableDiffusion,
+)
+from physkit.fields.lattice_boltzmann import Populations
+from physkit.geometry import Box, Dirichlet, Grid, Neumann, NoSlip, Outflow, Robin
+from physkit.integrators import ARS222, ETDRK2, RK4
+from physkit.observe import NusseltNumber
+from physkit.simulate import Simulation, evaluate, simulate
+
+BOX = Grid(Box([1.0, 1.0], periodic=False), (4, 4))
+LINE = Grid(Box([1.0], periodic=False), (32,))
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [
+        (Dirichlet(1.0), r"Dirichlet\(\[u, v\]\)"),
+        (Dirichlet(lambda t, x, y: 4 * y * (1 - y)), r"return \(u, v\)"),
+        (NoSlip(lambda t, x, y: jnp.cos(t)), r"return \(u, v\)"),
+    ],
+    ids=["number", "profile", "lid"],
+)
+@pytest.mark.parametrize("kind", ["faces", "lattice"])
+def test_one_number_is_no_velocity(side, words, kind):
+    """It was taken for all components: the flow came in at 45 degrees."""
+    sides = {"x": (side, Outflow()), "y": NoSlip()}
+    make = {"faces": FlowState.of, "lattice": lambda grid, **k: Populations.of(grid, 0.01, **k)}
+    with pytest.raises(ParameterError, match=words):
+        make[kind](BOX, boundary=sides)
+
+
+def test_velocities_at_sides_that_are_velocities():
+    for value in (0.0, [1.0, 0.0], lambda t, x, y: (4 * y * (1 - y), 0.0)):
+        flow = FlowState.of(BOX, boundary={"x": (Dirichlet(value), Outflow()), "y": NoSlip()})
+        assert flow.velocity_y.at_time(0.0).data.shape == (4, 5)
+
+
+def test_values_over_other_points_are_named():
+    with pytest.raises(ShapeError, match=r"\(4, 4\) for \(5, 4\) points at face\(x\)"):
+        FlowState.of(BOX, [np.zeros((4, 4)), 0.0], NoSlip())
+
+
+def test_fields_of_one_flow_are_in_one_box():
+    """Boxes with the same cells and other lengths went unseen: a trace hides lengths."""
+    other = Field(1.0, Grid(Box([2.0, 2.0], periodic=False), (4, 4)), None, Neumann(0.0))
+    state = {"flow": FlowState.of(BOX, boundary=NoSlip()), "dye": other}
+    flow = IncompressibleFlow(0.1, component="flow")
+    for term in (ScalarTransport(0.1, component="dye"), Buoyancy([0.0, 1.0], scalar="dye")):
+        with pytest.raises(ShapeError, match="box of lengths"):
+            simulate(Simulation(ARS222(flow, term), dt=0.01), state, 1)
+    plane = Grid([6.0, 6.0], (4, 4))
+    ground = Field(1.0, Grid([1.0, 1.0], (4, 4)))
+    law = QuasiGeostrophic(depth=(1.0, 1.0), coupling=(1.0,), topography=ground)
+    with pytest.raises(ShapeError, match="box of lengths"):
+        simulate(Simulation(RK4(law), dt=0.01), Field(jnp.zeros((2, 4, 4)), plane), 1)
+
+
+@pytest.mark.parametrize("method", [RK4, ETDRK2])
+def test_an_explicit_step_of_variable_diffusion_is_seen(method):
+    """It grew to 1e245, which is finite."""
+    rod = Field(1.0, LINE, None, Dirichlet(0.0))
+    with pytest.raises(StepSizeError, match="of VariableDiffusion"):
+        simulate(Simulation(method(VariableDiffusion(1.0)), dt=0.01), rod, 1)
+
+
+def test_a_wall_of_a_line_is_one_point():
+    rod = Field(1.0, LINE, None, {"x": (Dirichlet(1.0), Robin(jnp.ones(5), 0.3))})
+    with pytest.raises(ShapeError, match="there is one point"):
+        simulate(Simulation(ARS222(VariableDiffusion(1.0)), dt=0.01), rod, 1)
+
+
+def test_nusselt_number_of_walls_in_kelvin():
+    """ΔT is that of the walls; it was 1, so that Nu came out ten times as large."""
+    for cold, hot in ((0.0, 1.0), (300.0, 310.0)):
+        sides = {"x": (Dirichlet(hot), Dirichlet(cold)), "y": Neumann(0.0)}
+        x, y = BOX.coordinates()
+        rest = Field(hot + (cold - hot) * x + 0 * y, BOX, None, sides)
+        law = Simulation(ARS222(VariableDiffusion(1.0)), dt=0.01)
+        for side in ("x_low", "x_high"):
+            found = evaluate(law, rest, nu=NusseltNumber(side))["nu"]
+            assert found == pytest.approx(1.0, rel=1e-11)
+        with pytest.raises(ObserverError, match="difference="):
+            evaluate(law, rest, nu=NusseltNumber("y_low"))
+        assert evaluate(law, rest, nu=NusseltNumber("y_low", difference=hot - cold))["nu"] == 0
