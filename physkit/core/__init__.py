@@ -167,6 +167,7 @@ from .numerics._nonzero import (
     nonzero_indices as nonzero_indices,
 )
 from .numerics._placement import (
+    PLAIN_KERNELS as PLAIN_KERNELS,
     QUICK_COMPILER_OPTIONS as QUICK_COMPILER_OPTIONS,
     is_on_cpu as is_on_cpu,
 )

@@ -4,10 +4,15 @@ import jax
 
 from .._types import PyTree
 
+# JAX 0.10 makes each kernel on a CPU by some fifty passes over a representation of its own, which take longer
+# than all the rest of a compilation; its older way is still there. Later versions have no such option.
+PLAIN_KERNELS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+
 # For programs on CPUs that are compiled faster than they would ever be run faster: of few numbers, or run once.
 QUICK_COMPILER_OPTIONS = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
+    **PLAIN_KERNELS,
 }
 
 

@@ -25,9 +25,11 @@ from ..loop._init import init_and_observe, is_small
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS
 
-# A program that runs once, as the start, and compiled as that.
+# Programs that run once, as the start, and are compiled as that.
 _follow_optimized = eqx.filter_jit(follow_parameters)
 _follow_quickly = eqx.filter_jit(follow_parameters, compiler_options=QUICK_COMPILER_OPTIONS)
+_summary_optimized = eqx.filter_jit(summary)
+_summary_quickly = eqx.filter_jit(summary, compiler_options=QUICK_COMPILER_OPTIONS)
 
 
 class SingleDevice:
@@ -88,8 +90,10 @@ class SingleDevice:
 
     def summary(self, carry: Carry) -> Frame:
         """Results of accumulating observers."""
-        has_results = jax.tree.leaves(carry.observer_state)
-        return eqx.filter_jit(summary)(self.sim, carry) if has_results else summary(self.sim, carry)
+        if not jax.tree.leaves(carry.observer_state):
+            return summary(self.sim, carry)
+        small = is_small((carry.state, carry.observer_state))
+        return (_summary_quickly if small else _summary_optimized)(self.sim, carry)
 
     def grow(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
         """`carry` with capacities for what was required up to `after`, and what has grown."""

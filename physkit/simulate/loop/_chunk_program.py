@@ -9,7 +9,15 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Fault, Frame, Health, PyTree, is_on_cpu
+from physkit.core import (
+    PLAIN_KERNELS,
+    Fault,
+    Frame,
+    Health,
+    PyTree,
+    find_growables,
+    is_on_cpu,
+)
 
 from ._advance import advance_chunk, observe_initial
 from ._carry import Carry
@@ -22,6 +30,10 @@ MAX_BLOCKS_WITHOUT_FRAMES = 2**20
 # pass truly small loops are slower, hence the size of state from which it is left out.
 LARGE_STATE_BYTES = 2**18
 CPU_COMPILER_OPTIONS = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
+# Kernels of JAX 0.10's older way are made in half the time. Of so small states, and of pairs of so short lists,
+# they are also faster, up to three times; of larger ones some are, and others take half as long again.
+SMALL_STATE_BYTES = 20_000
+SHORT_LISTS_BYTES = 2**19
 
 C = TypeVar("C")
 
@@ -116,18 +128,25 @@ class ChunkProgram:
         # `jax.jit` compiles another program.
         arrays, rest = eqx.partition((self._sim, carry), eqx.is_array)
         leaves, form = jax.tree.flatten(rest)
-        program = _on_all_cores if _is_large(carry) else _as_compiled
-        return program, arrays, (tuple(leaves), form)
+        return program_of(carry), arrays, (tuple(leaves), form)
 
 
 # The name is part of the key of JAX's compilation cache on disk: with that of 0.1, caches stay warm.
 advance_chunk.__name__ = "_chunk"
 _as_compiled = jax.jit(advance_chunk, static_argnums=(2, 3))
 _on_all_cores = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=CPU_COMPILER_OPTIONS)
+_of_plain_kernels = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=PLAIN_KERNELS)
 
 
-def _is_large(carry: Carry) -> bool:
-    return array_bytes(carry.state) >= LARGE_STATE_BYTES and is_on_cpu(carry.state)
+def program_of(carry: Carry) -> Callable:
+    """`advance_chunk`, compiled as suits the sizes in `carry` and where its arrays are."""
+    if not is_on_cpu(carry.state):
+        return _as_compiled
+    state_bytes = array_bytes(carry.state)
+    if state_bytes >= LARGE_STATE_BYTES:
+        return _on_all_cores
+    has_short_lists = bool(find_growables(carry.aux)) and array_bytes(carry.aux) < SHORT_LISTS_BYTES
+    return _of_plain_kernels if state_bytes < SMALL_STATE_BYTES or has_short_lists else _as_compiled
 
 
 def array_bytes(tree: PyTree) -> int:
