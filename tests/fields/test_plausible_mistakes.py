@@ -4,10 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import ObserverError, ParameterError, ShapeError, StepSizeError
+from physkit.core import DeclarationError, ObserverError, ParameterError, ShapeError, StepSizeError
 from physkit.fields import Field, FlowState
 from physkit.fields.equations import (
     Buoyancy,
+    ConvolutionalPML,
     IncompressibleFlow,
     QuasiGeostrophic,
     ScalarTransport,
@@ -94,3 +95,10 @@ def test_nusselt_number_of_walls_in_kelvin():
         with pytest.raises(ObserverError, match="difference="):
             evaluate(law, rest, nu=NusseltNumber("y_low"))
         assert evaluate(law, rest, nu=NusseltNumber("y_low", difference=hot - cold))["nu"] == 0
+
+
+def test_an_absorbing_layer_needs_a_side():
+    """The default box repeats: the layer absorbed nothing."""
+    with pytest.raises(DeclarationError, match="periodic=False"):
+        ConvolutionalPML(4).sides_of(Grid([1.0, 1.0], (16, 16)))
+    assert len(ConvolutionalPML(4).sides_of(Grid([1.0, 1.0], (16, 16)), at_seam=True)) == 4

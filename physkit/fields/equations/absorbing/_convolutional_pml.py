@@ -85,11 +85,17 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
         - `at_seam`: whether it stands, too, where the box repeats, on both sides of the seam: for equations
           whose transforms need a box that repeats, though waves should not get through.
 
-        **Errors:** `DeclarationError` for a side that repeats, `ShapeError` where layers do not fit.
+        **Errors:** `DeclarationError` for a side that repeats or a box without sides, `ShapeError` where layers
+        do not fit.
         """
         walls = [AXES[k] for k, wraps in enumerate(grid.periodic) if at_seam or not wraps]
         sides = self.sides
         if sides is None:
+            if not walls:
+                raise DeclarationError(
+                    "the box repeats along every axis, so that the layer would absorb nothing: "
+                    "Grid(Box(lengths, periodic=False), shape) has sides"
+                )
             sides = tuple(f"{axis}_{end}" for axis in walls for end in ("low", "high"))
         for side in sides:
             if side[0] not in walls:
