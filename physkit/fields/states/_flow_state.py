@@ -149,8 +149,8 @@ def _require_side(side: AbstractBoundary, axis: int, grid: Grid) -> None:
         )
     if isinstance(side, NoSlip | Dirichlet):
         require_side_velocity(side, axis, grid)
-    value = side.velocity if isinstance(side, NoSlip) else None
-    if isinstance(side, NoSlip) and not isinstance(value, Module):
+    if isinstance(side, NoSlip) and not isinstance(side.velocity, Module):
+        value = side.velocity
         normal = concrete_value(value[axis] if jnp.ndim(value) else value)
         if normal is not None and normal.dtype != object and np.any(normal != 0):
             raise ParameterError(
