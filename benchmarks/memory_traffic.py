@@ -7,7 +7,6 @@ shows the bandwidth. A share above a half is within twice the bandwidth.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -119,9 +118,7 @@ def measure(case: str, bandwidth: float) -> dict[str, float]:
         advance = lambda s: pk.simulate(simulation, s, steps).state
         return jax.jit(advance, compiler_options=ALL_CORES).lower(state).compile()
 
-    began = time.perf_counter()
     compiled = program(STEPS)
-    compiling = time.perf_counter() - began
     # A loop of one step is unrolled, so that this is the count of a step.
     moved = program(1).cost_analysis()["bytes accessed"] / 4 / cells
     jax.block_until_ready(compiled(state))
@@ -131,7 +128,6 @@ def measure(case: str, bandwidth: float) -> dict[str, float]:
         "moved": moved,
         "rate": cells / best / 1e6,
         "share": 4 * least * cells / best / bandwidth,
-        "compile": compiling,
     }
 
 
