@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int
 
-from ._errors import ComponentError, ShapeError
+from ._errors import ComponentError, DeclarationError, ShapeError
 from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
 from .calls._explain import describe
@@ -54,6 +54,13 @@ class AbstractComponent(Module):
     def increment(self) -> Rate:
         """This component's numbers, read as a rate of a component of the same form."""
         return self
+
+    def as_own_increment(self, delta: Rate) -> Rate:
+        """What a term returned as the rate of this component, in the form of its rates; here as it is.
+
+        **Errors:** of components that know what they take for a rate.
+        """
+        return delta
 
     def at_time(self, t: ArrayLike) -> "AbstractComponent":
         """This component as terms see it at time `t`: what depends on time by itself is evaluated."""
@@ -259,6 +266,33 @@ def as_increment(rate: PyTree) -> Rate:
         return x.increment() if _is_component(x) else x
 
     return jax.tree.map(convert, rate, is_leaf=_is_component)
+
+
+def as_rate_of(state: State, rate: PyTree, term: str) -> Rate:
+    """What a term returned for `state`, as increments: arrays and fields, too, are rates of fields.
+
+    - `term`: its name, for errors.
+
+    **Errors:** `DeclarationError` for None; `ComponentError` for a rate without names where the state has
+    components; `ShapeError` for what is no rate of a component.
+    """
+    rate = as_increment(rate)
+    if rate is None:
+        raise DeclarationError(f"{term} returned None: is there a return missing?")
+    if not isinstance(state, dict):
+        return state.as_own_increment(rate) if _is_component(state) else rate
+    if not isinstance(rate, dict):
+        raise ComponentError(
+            f"{term} returned {describe(rate)}; a state with components takes rates by their names, of one or "
+            f"more of {sorted(state)}: return {{{min(state)!r}: …}}"
+        )
+
+    def convert(name: str, part: Rate) -> Rate:
+        component = state.get(name)
+        is_plain = part is None or not _is_component(component)
+        return part if is_plain else component.as_own_increment(part)
+
+    return {name: convert(name, part) for name, part in rate.items()}
 
 
 def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:

@@ -145,7 +145,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         SimulationDiverged,
         "the state is about to diverge: dt is too large for what is advanced explicitly (advection, reactions, "
         "functions of the state), which changes the state in a step by more than its size; "
-        "reduce dt",
+        "reduce dt, or on a lattice, which dt belongs to, the velocity",
     ),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),
 }

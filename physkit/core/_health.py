@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Int
 from ._faults import ADVICE, Fault, Faults
 from ._growable import has_overflow
 from ._module import Module, data
+from ._terms import AbstractTerm
 from ._types import PyTree
 
 
@@ -42,6 +43,7 @@ class Health(Module):
         # `ADVICE` has causes before what follows from them.
         for fault, (kind, advice) in ADVICE.items():
             if fault in found:
+                advice = _advice_of_terms(fault, context.get("sim")) or advice
                 error = kind(f"{when}: {advice}" if when else advice)
                 for name, value in context.items():
                     setattr(error, name, value)
@@ -71,6 +73,19 @@ def collect_faults(caches: PyTree, *faults: tuple[Fault, Bool[Array, ""]]) -> He
     for fault, where in ((Fault.OVERFLOW, has_overflow(caches)), *faults):
         bits = bits | jnp.where(where, jnp.int32(fault), jnp.int32(0))
     return Health(bits)
+
+
+def _advice_of_terms(fault: Fault, sim: Any) -> str | None:
+    """What the terms of a simulation say about a fault; None where they say nothing."""
+    for term in jax.tree.leaves(sim, is_leaf=_is_term):
+        advice = term.advice(fault) if _is_term(term) else None
+        if advice is not None:
+            return advice
+    return None
+
+
+def _is_term(node: PyTree) -> bool:
+    return isinstance(node, AbstractTerm)
 
 
 def _is_faults(node: PyTree) -> bool:

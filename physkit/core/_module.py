@@ -232,12 +232,12 @@ def param(default: Any = ..., **kwargs: Any) -> Any:
     When the Module is built, Python and NumPy numbers become arrays of JAX's default float type. `init` then
     casts every parameter to the float type of the state, once.
     """
-    return eqx.field(converter=as_parameter, **_default(default), **kwargs)
+    return eqx.field(converter=as_parameter, **_default_array(default), **kwargs)
 
 
 def data(default: Any = ..., **kwargs: Any) -> Any:
     """Declare arrays of any dtype that evolve or are carried: positions, ids, keys, caches."""
-    return eqx.field(converter=_as_data, **_default(default), **kwargs)
+    return eqx.field(converter=_as_data, **_default_array(default), **kwargs)
 
 
 def static(default: Any = ..., *, converter: Callable | None = None, **kwargs: Any) -> Any:
@@ -285,6 +285,12 @@ def _as_data(value: Any) -> Any:
 
 def _default(default: Any) -> dict[str, Any]:
     return {} if default is ... else {"default": default}
+
+
+def _default_array(default: Any) -> dict[str, Any]:
+    # Dataclasses refuse defaults that could be changed in place; a Module never changes one.
+    is_array = isinstance(default, jax.Array | np.ndarray | list)
+    return {"default_factory": lambda: default} if is_array else _default(default)
 
 
 def cast_floats(tree: PyTree, dtype: DTypeLike) -> PyTree:

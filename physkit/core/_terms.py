@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ._clock import Clock
-from ._components import as_increment, at_time, combine_rates
+from ._components import as_rate_of, at_time, combine_rates
 from ._errors import DeclarationError
+from ._faults import Fault
 from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
 from .calls._explain import describe
@@ -50,6 +51,10 @@ class AbstractTerm(Module):
         **Errors:** of the term, for what is only wrong without another term.
         """
         del others, state
+
+    def advice(self, fault: Fault) -> str | None:
+        """What a fault of a run means and what helps, in the words of the term; None for those of all terms."""
+        del fault
 
     def stiffest_rate(self, state: State) -> complex | float | None:
         """The λ of largest size in what the term makes of single waves, du/dt = λu; 1 / time.
@@ -198,7 +203,8 @@ class AbstractTendency(AbstractTerm):
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         # Here, for every term alike: fields with the boundary, and the values on walls, of this instant.
-        return as_increment(self.rate(clock, at_time(state, clock.t))), cache
+        now = at_time(state, clock.t)
+        return as_rate_of(now, self.rate(clock, now), f"{type(self).__name__}.rate"), cache
 
     def is_unresolved(self, clock: Clock, state: State) -> Bool[Array, ""] | None:
         """Whether an explicit step of `clock.dt` is too long to mean anything; None where nothing tells.

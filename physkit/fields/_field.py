@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
@@ -14,12 +15,14 @@ from physkit.core import (
     NotReversible,
     ParameterError,
     PyTree,
+    Rate,
     ScaledFixedPoint,
     ShapeError,
     as_parameter,
     call_user_function,
     cast_floats,
     data as evolving,
+    describe,
     explain_call,
     note_precision,
     replace_fields,
@@ -270,12 +273,16 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         data = with_tangent_of(fixed_point.to_float(), self.data + values)
         return self.replace(data=data, fixed_point=fixed_point)
 
-    def as_own_increment(self, delta: FieldIncrement | Array) -> FieldIncrement:
+    def as_own_increment(self, delta: Rate) -> FieldIncrement:
         """`delta` as an increment of this field.
 
         **Errors:** `ShapeError` unless it sits where this field does and has as many components.
         """
         if not isinstance(delta, FieldIncrement):
+            if not eqx.is_array_like(delta):
+                raise ShapeError(
+                    f"the rate of a field is an array of its shape, or a field; got {describe(delta)}"
+                )
             delta = FieldIncrement(jnp.asarray(delta), self.location)
         if delta.location != self.location:
             raise ShapeError(

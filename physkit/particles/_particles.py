@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +17,11 @@ from physkit.core import (
     NotReversible,
     ParameterError,
     PyTree,
+    Rate,
     ShapeError,
     cast_floats,
     data,
+    describe,
     replace_fields,
     round_before_add,
     static,
@@ -130,6 +133,15 @@ class Particles(AbstractBodies):
         """The displacement from `other` to these particles by the minimum image, and that of velocities."""
         displacement = self.space.displacement(self.position, other.position)
         return displacement, self.velocity - other.velocity
+
+    def as_own_increment(self, delta: Rate) -> Rate:
+        """**Errors:** `ShapeError` for arrays that do not say what of particles they change."""
+        if eqx.is_array_like(delta) or isinstance(delta, dict | list | tuple):
+            raise ShapeError(
+                "the rate of particles is ParticleIncrement(position=…, velocity=…), one or both `[n d]`; got "
+                f"{describe(delta)}"
+            )
+        return delta
 
     def shift(self, delta: ParticleIncrement) -> "Particles":
         """Particles moved by `delta.position` and wrapped, with velocities changed by `delta.velocity`.

@@ -6,7 +6,17 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractTerm, DeclarationError, Function, Rate, State, explain_call, shift
+from physkit.core import (
+    AbstractTerm,
+    ComponentError,
+    DeclarationError,
+    Function,
+    Rate,
+    ShapeError,
+    State,
+    explain_call,
+    shift,
+)
 from physkit.particles.forces import AbstractForce, Forces
 
 from ._compare import check_structure, double_precision
@@ -52,8 +62,11 @@ def check_tendency(
         )
     if not isinstance(tendency, AbstractTerm):
         tendency = Function(tendency)
-    exam = Examination(tendency, state, t, key, ignore)
-    rate = exam.value(exam.term, exam.state, exam.cache)
+    try:
+        exam = Examination(tendency, state, t, key, ignore)
+        rate = exam.value(exam.term, exam.state, exam.cache)
+    except (ComponentError, ShapeError) as error:
+        raise AssertionError(f"{type(tendency).__name__}: {error}") from error
     _check_names(rate, exam.state, drives, exam.what)
     # Abstract evaluation: the shapes of state ⊕ increment matter here, not its numbers.
     small = jax.tree.map(lambda x: 1e-3 * x if eqx.is_inexact_array(x) else x, rate)

@@ -10,6 +10,7 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     ComponentError,
+    DeclarationError,
     Function,
     StepCount,
     Tendencies,
@@ -141,6 +142,25 @@ class TestTerms:
         assert caches[0] == 3
         assert caches[1] is None
         assert caches[2] == 3
+
+    @pytest.mark.parametrize(
+        ("rate", "error", "words"),
+        [
+            (None, DeclarationError, "returned None: is there a return missing"),
+            (
+                jnp.ones(2),
+                ComponentError,
+                r"array float64\[2\].*by their names.*return \{'drops': …\}",
+            ),
+        ],
+    )
+    def test_a_rate_without_a_name_is_refused(self, rate, error, words):
+        class Source(AbstractTendency):
+            def rate(self, clock, state):
+                return rate
+
+        with pytest.raises(error, match=words):
+            Source()(CLOCK, STATE, None)
 
     def test_values_that_are_no_terms_raise(self):
         with pytest.raises(TypeError, match="expected a tendency or a function"):

@@ -129,6 +129,21 @@ class TestFields:
         gradient = jax.grad(lambda s: s.stiffness**2, allow_int=True)(Spring(3.0))
         assert gradient.stiffness == 6.0
 
+    @pytest.mark.parametrize("value", [jnp.array([1.0, 2.0]), np.array([1.0, 2.0]), [1.0, 2.0]])
+    def test_a_default_may_be_an_array(self, value):
+        """A bare error of dataclasses said to use a factory."""
+
+        class Weighted(Module):
+            weights: jax.Array = param(value)
+
+        assert Weighted().weights.tolist() == [1.0, 2.0]
+        assert Weighted(3.0).weights == 3.0
+
+    @pytest.mark.parametrize("declare", [param, data, static])
+    def test_a_declaration_is_no_value(self, declare):
+        with pytest.raises(ParameterError, match=r"declares a field in a class .* give the value"):
+            Spring(declare(1.0))
+
 
 class TestPrecision:
     def test_cast_changes_floats_only(self):

@@ -4,7 +4,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import DeclarationError, ObserverError, ParameterError, ShapeError, StepSizeError
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    DeclarationError,
+    Fault,
+    Health,
+    ObserverError,
+    ParameterError,
+    ShapeError,
+    SimulationDiverged,
+    StepCount,
+    StepSizeError,
+)
 from physkit.fields import Field, FlowState
 from physkit.fields.equations import (
     Buoyancy,
@@ -14,9 +26,18 @@ from physkit.fields.equations import (
     ScalarTransport,
     VariableDiffusion,
 )
-from physkit.fields.lattice_boltzmann import Populations
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, NoSlip, Outflow, Robin
-from physkit.integrators import ARS222, ETDRK2, RK4
+from physkit.fields.lattice_boltzmann import LatticeBoltzmann, Populations, ShanChen
+from physkit.geometry import (
+    Box,
+    Dirichlet,
+    FixedPressure,
+    Grid,
+    Neumann,
+    NoSlip,
+    Outflow,
+    Robin,
+)
+from physkit.integrators import ARS222, ETDRK2, RK4, StreamAndCollide
 from physkit.observe import NusseltNumber
 from physkit.simulate import Simulation, evaluate, simulate
 
@@ -102,3 +123,60 @@ def test_an_absorbing_layer_needs_a_side():
     with pytest.raises(DeclarationError, match="periodic=False"):
         ConvolutionalPML(4).sides_of(Grid([1.0, 1.0], (16, 16)))
     assert len(ConvolutionalPML(4).sides_of(Grid([1.0, 1.0], (16, 16)), at_seam=True)) == 4
+
+
+class Source(AbstractTendency):
+    """Whatever it is given, as its rate."""
+
+    value: object
+
+    def rate(self, clock, state):
+        del clock, state
+        return self.value
+
+
+def test_an_array_is_the_rate_of_a_field():
+    """Alone it was; beside a Diffusion trees were printed that cannot be added."""
+    clock = Clock.at(StepCount.of(0), jnp.zeros(()), jnp.ones(()))
+    rod, flow = Field(1.0, LINE, None, Dirichlet(0.0)), FlowState.of(BOX, boundary=NoSlip())
+    rate, _ = Source(jnp.ones(32))(clock, rod, None)
+    assert (rate.location, rate.values.shape) == (LINE.cell, (32,))
+    rate, _ = Source({"velocity_x": jnp.ones((5, 4))})(clock, flow, None)
+    assert rate["velocity_x"].location == flow.velocity_x.location
+    with pytest.raises(ShapeError, match=r"FlowState is a dict .*'velocity_x'.*got an array"):
+        Source(jnp.ones((4, 4)))(clock, flow, None)
+    with pytest.raises(ShapeError, match=r"the rate of a field is an array .*; got NoSlip"):
+        Source(NoSlip())(clock, rod, None)
+
+
+def test_densities_of_a_lattice_are_positive_and_given_once():
+    """A density beside a pressure went unused; negative ones ran."""
+    with pytest.raises(ParameterError, match="give one of them"):
+        Populations.of(BOX, 0.01, pressure=1.0, density_ratio=1.0)
+    for what in ({"pressure": -1e4}, {"density_ratio": lambda x, y: x - 0.5}):
+        with pytest.raises(ParameterError, match="the smallest density is -"):
+            Populations.of(BOX, 0.01, boundary=NoSlip(), **what)
+    with pytest.raises(ParameterError, match="wall_density must not be negative"):
+        ShanChen(wall_density=-0.1)
+    flow = Populations.of(
+        BOX, 0.01, boundary={"x": (FixedPressure(-1e4), Outflow()), "y": NoSlip()}
+    )
+    with pytest.raises(ParameterError, match="the smallest density is -"):
+        LatticeBoltzmann(0.1).check_step(flow, jnp.asarray(0.01))
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault.UNRESOLVED, "faster than its sound.*time_step"),
+        (Fault.NOT_FINITE, r"τ|relaxation_time.*CentralMoments"),
+        (Fault.POSITIVITY, "density of the lattice fluid"),
+    ],
+)
+def test_faults_of_a_lattice_say_what_helps_there(fault, words):
+    """They said to reduce dt, which a lattice ties to its cells."""
+    sim = Simulation(StreamAndCollide(LatticeBoltzmann(0.1)), dt=0.01)
+    with pytest.raises(SimulationDiverged, match=words):
+        Health(jnp.int32(fault)).check("here", sim=sim)
+    with pytest.raises(SimulationDiverged, match=r"^(?!.*lattice fluid)"):
+        Health(jnp.int32(fault)).check("here", sim=Simulation(RK4(VariableDiffusion(1.0)), dt=1.0))

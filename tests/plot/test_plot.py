@@ -12,8 +12,8 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from physkit import plot
-from physkit.core import MissingExtraError, ParameterError, ShapeError
-from physkit.fields import Field
+from physkit.core import DeclarationError, MissingExtraError, ParameterError, ShapeError
+from physkit.fields import Field, FlowState
 from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Estimate
 from physkit.particles import Particles
@@ -317,6 +317,18 @@ def test_field():
     np.testing.assert_allclose(plot.field(cube, cut=1).images[0].get_array(), cube.data[:, :, 1].T)
     with pytest.raises(ParameterError, match="say which"):
         plot.field(Field(np.zeros((3, 8, 4)), grid))
+
+
+def test_one_of_several_fields_is_named():
+    u = Field(np.zeros((4, 4)), Grid([1.0, 1.0], (4, 4)))
+    flow = FlowState.of(Grid([1.0, 1.0], (4, 4)))
+    for given, words in (
+        ((u, u), r"a tuple of a Field, a Field: give one of them, u\[0\]"),
+        ({"dye": u}, r"u\['dye'\]"),
+        (flow, r"u\.velocity_x"),
+    ):
+        with pytest.raises(DeclarationError, match=words):
+            plot.field(given)
 
 
 def test_arrows_and_magnitude():

@@ -288,3 +288,13 @@ def test_an_infinite_parameter_and_a_table_that_decays_pass():
     table = jnp.array([[1.0, 1e-50], [1e-50, 1.0]])
     for potential in (Coulomb(screening=jnp.inf), LennardJones(epsilon=table)):
         require_castable(potential, bead.position.dtype)
+
+
+def test_time_of_a_start_from_a_result_is_named():
+    """A `Result` was taken for a state; nothing said that time begins anew."""
+    sim = springs(observers=())
+    result = simulate(sim, particles(), 2)
+    with pytest.raises(ParameterError, match=r"result\.carry, or start from result\.state.*t0="):
+        simulate(sim, result, 2)
+    with pytest.raises(ParameterError, match=r"start from carry\.state, at Simulation\(…, t0=…\)"):
+        simulate(springs(observers=(Every(1, x=x_of),)), result.carry, 2)

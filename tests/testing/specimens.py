@@ -519,7 +519,7 @@ def two_components() -> dict:
 
 BROKEN_TENDENCIES = [
     (ReturnsUnknownComponent, r"drives \['c'\], but the state has only \['a', 'b'\]"),
-    (ReturnsBareArray, r"must be a dict of rates by component"),
+    (ReturnsBareArray, r"takes rates by their names"),
     (WrongShape, r"after adding|cannot be added"),
     (ForgetsParameter, r"rate_constant has no effect"),
     (StoppedTendency, r"\['a'\]'?\]?.* is exactly 0, but the finite difference is"),

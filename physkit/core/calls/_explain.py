@@ -1,25 +1,30 @@
 """Why a call cannot be: an argument that is unknown, missing, or of another kind than is needed."""
 
-import collections.abc
 import contextlib
+import dataclasses
 import difflib
 import functools
 import inspect
 import sys
 import traceback
-import types
-import typing
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import AbstractArray
 
 from .._errors import DeclarationError, ParameterError, PhyskitError, ShapeError
 from ._argument_names import ADVICE_FOR, ATTRIBUTES, SYNONYMS
+from ._hints import (
+    advice_for_value,
+    allows,
+    alternatives,
+    article,
+    describe_hint,
+    is_array_type,
+    is_real,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,13 +38,28 @@ def describe(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, eqx.Module):
-        return f"{_article(type(value).__name__)} {type(value).__name__}"
+        return f"{article(type(value).__name__)} {type(value).__name__}"
     if isinstance(value, jax.Array | np.ndarray) and value.ndim:
         return f"an array {value.dtype}{list(value.shape)}"
     if inspect.isroutine(value):
         return "a function"
+    if isinstance(value, dataclasses.Field):
+        return (
+            "param(…), data(…) or static(…), which declares a field in a class (x: Array = param(1.0)): give "
+            "the value itself"
+        )
+    if isinstance(value, list | tuple | dict) and any(map(_is_module, _entries(value))):
+        return f"a {type(value).__name__} of {', '.join(describe(x) for x in _entries(value))}"
     text = " ".join(repr(value).split())
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+
+
+def _entries(value: list | tuple | dict) -> list:
+    return list(value.values() if isinstance(value, dict) else value)[:4]
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, eqx.Module)
 
 
 def show_numbers(values: Any) -> str:
@@ -142,15 +162,17 @@ def why_unsuitable(owner: str, name: str, value: Any, hint: Any) -> PhyskitError
 
     Only Modules, strings, functions, and ranks of arrays are checked: what else there is, is converted.
     """
-    parts = _parts(hint)
-    verdicts = [_allows(part, value) for part in parts]
+    parts = alternatives(hint)
+    verdicts = [allows(part, value) for part in parts]
     if not verdicts or any(verdict is not False for verdict in verdicts):
         return None
-    wanted = " or ".join(dict.fromkeys(_wanted(part) for part in parts if part is not type(None)))
-    advice = _advice_for_value(value, parts)
+    wanted = " or ".join(
+        dict.fromkeys(describe_hint(part) for part in parts if part is not type(None))
+    )
+    advice = advice_for_value(name, value, parts)
     text = f"{owner}: {name} must be {wanted}; got {describe(value)}{advice}"
-    arrays = [part for part in parts if _is_array_type(part)]
-    if arrays and np.iscomplexobj(value) and all(_is_real(part) for part in arrays):
+    arrays = [part for part in parts if is_array_type(part)]
+    if arrays and np.iscomplexobj(value) and all(is_real(part) for part in arrays):
         return ParameterError(text)
     return ShapeError(text) if arrays and hasattr(value, "shape") else DeclarationError(text)
 
@@ -258,116 +280,6 @@ def _type_hints(call: Callable) -> dict[str, Any]:
     # As they stand: physkit has no string annotations, and those of others are left alone.
     function = call.__init__ if isinstance(call, type) else call
     return dict(getattr(function, "__annotations__", {}))
-
-
-def _parts(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union; the hint itself if it is none."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return tuple(part for one in typing.get_args(hint) for part in _parts(one))
-    if isinstance(hint, TypeVar) and hint.__bound__ is not None:
-        return _parts(hint.__bound__)
-    return (hint,)
-
-
-def _allows(hint: Any, value: Any) -> bool | None:
-    """Whether one alternative allows `value`; None where this is not known."""
-    if hint is None or hint is type(None):
-        return value is None
-    if collections.abc.Callable in (hint, typing.get_origin(hint)):
-        return callable(value)
-    if not isinstance(hint, type) or typing.get_origin(hint) is not None:
-        return None
-    if hint in (float, int, bool):
-        no_number = isinstance(value, str | bytes | type | dict | list | tuple | eqx.Module)
-        return False if no_number or value is None else None
-    if hint is Path:
-        return isinstance(value, Path)
-    is_ours = hint.__module__.startswith("physkit.") and not getattr(hint, "_is_protocol", False)
-    if issubclass(hint, eqx.Module) or hint is str or (is_ours and not _is_array_type(hint)):
-        return isinstance(value, hint)
-    if _is_array_type(hint):
-        return _allows_array(hint, value)
-    return None
-
-
-def _allows_array(hint: Any, value: Any) -> bool | None:
-    if value is None:
-        return False
-    if _is_real(hint) and np.iscomplexobj(value):
-        return False
-    rank = _rank(hint)
-    has_rank = hasattr(value, "ndim")
-    return None if rank is None or not has_rank else value.ndim == rank
-
-
-def _rank(hint: Any) -> int | None:
-    return len(hint.dims) if hint.index_variadic is None else None
-
-
-def _is_array_type(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, AbstractArray) and hasattr(hint, "dims")
-
-
-def _is_real(hint: Any) -> bool:
-    kinds = hint.dtypes if isinstance(hint.dtypes, list | tuple) else ()
-    return bool(kinds) and all(str(kind).startswith(("float", "bfloat")) for kind in kinds)
-
-
-def _wanted(hint: Any) -> str:
-    if collections.abc.Callable in (hint, typing.get_origin(hint)):
-        return "a function"
-    plain = {
-        str: "a string",
-        float: "a number",
-        int: "a number",
-        bool: "True or False",
-        Path: "a path",
-    }
-    if hint in plain:
-        return plain[hint]
-    if _is_array_type(hint):
-        rank = _rank(hint)
-        real = "real " if _is_real(hint) else ""
-        one = f"one {real}number"
-        return (
-            one if rank == 0 else f"an array of {real}numbers with shape [{hint.dim_str.strip()}]"
-        )
-    name = hint.__name__
-    kind = _KINDS.get(name)
-    return f"{_article(name)} {name}" + (f" ({kind})" if kind else "")
-
-
-# Examples of what an abstract class stands for; by name, since this layer knows none of them.
-_KINDS = {
-    "AbstractBodies": "Particles or RigidBodies",
-    "AbstractIntegrator": "e.g. RK4(…) or VelocityVerlet(force)",
-    "AbstractPairPotential": "e.g. LennardJones(); your own is a class with energy(self, r)",
-    "AbstractSpace": "e.g. Box([10, 10, 10]) or Free()",
-    "AbstractForce": "e.g. Pairwise(LennardJones(), cutoff=2.5)",
-    "AbstractAdjoint": "e.g. NestedCheckpoint()",
-    "AbstractScheme": "e.g. pk.schemes.Spectral()",
-    "AbstractRiemannSolver": "e.g. pk.riemann.HLLC()",
-    "AbstractReconstruction": "e.g. pk.reconstructions.MUSCL()",
-    "AbstractLimiter": "e.g. pk.limiters.VanLeer()",
-    "AbstractKernel": "e.g. pk.kernels.CIC()",
-    "Grid": "Grid([length], (cells,))",
-    "Field": "Field(data, grid)",
-    "Particles": "Particles(position)",
-    "Simulation": "Simulation(integrator, dt=…)",
-}
-
-
-def _advice_for_value(value: Any, parts: tuple[Any, ...]) -> str:
-    if isinstance(value, type):
-        classes = tuple(p for p in parts if isinstance(p, type))
-        if issubclass(value, classes):
-            return f": write {value.__name__}(…), with its arguments"
-    advice = [part.advice for part in parts if hasattr(part, "advice")]
-    return f"; {advice[0]}" if advice else ""
-
-
-def _article(name: str) -> str:
-    return "an" if name[:1] in "AEIOU" else "a"
 
 
 def _fields(owner: Any) -> set[str]:

@@ -14,6 +14,7 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
+    Fault,
     ShapeError,
     State,
     StepSizeError,
@@ -25,16 +26,43 @@ from physkit.core import (
     require_positive,
     static,
 )
-from physkit.geometry import Dirichlet, NoSlip
+from physkit.geometry import Dirichlet, FixedPressure, NoSlip
 
 from .._field import Field
 from ..equations.fluid._solids import AbstractSolid
 from ._collisions import AbstractCollision, CellMoments, TwoRelaxationTimes
 from ._heat import Heat, bounce_from_solids
-from ._populations import Populations, require_populations, require_slow, thermal_lattice
+from ._populations import (
+    Populations,
+    require_populations,
+    require_positive_density,
+    require_slow,
+    thermal_lattice,
+)
 from ._shan_chen import ShanChen
 from ._solid_links import SolidLinks
 from ._streaming import Neighborhood, moments_of, stream_fluid, stream_heat
+
+# On a lattice dt is tied to the size of cells: a shorter step alone is seldom what helps.
+_ADVICE = {
+    Fault.UNRESOLVED: (
+        "the lattice fluid became faster than its sound, h/(√3 dt), which nothing on a lattice can be: give it "
+        "lower velocities, forces or pressure differences, or take dt = time_step(grid, speed) for the largest "
+        "speed to come. Where it should be slow, it is unstable: a larger viscosity (τ further from ½), more "
+        "cells at the same dt/h, TwoRelaxationTimes() in place of BGK(), or CentralMoments()"
+    ),
+    Fault.NOT_FINITE: (
+        "the populations are not finite: the lattice fluid is unstable, or became faster than its sound. Take "
+        "a larger viscosity (relaxation_time(state) further from ½), more cells at the same dt/h, "
+        "TwoRelaxationTimes() in place of BGK(), or CentralMoments(); and velocities below Mach 0.3, which "
+        "time_step(grid, speed) sees to"
+    ),
+    Fault.POSITIVITY: (
+        "the density of the lattice fluid is not positive: pressure differences, or the forces of two phases, "
+        "are too large for its sound. Take smaller ones (ShanChen: a strength nearer to −4), or a smaller dt, "
+        "with which the speed of sound rises, and τ falls towards ½: then more cells, or CentralMoments()"
+    ),
+}
 
 
 def _as_tuple(given: object) -> tuple:
@@ -132,11 +160,14 @@ class LatticeBoltzmann(AbstractTerm):
             self._require_tau(tau, *what)
         for pair in flow.fluid.boundary:
             for side in pair or ():
-                value = getattr(side, "velocity", None) if isinstance(side, NoSlip) else None
-                value = side.value if isinstance(side, Dirichlet) else value
-                value = concrete_value(value) if hasattr(value, "dtype") else None
+                given = getattr(side, "velocity", getattr(side, "value", None))
+                value = concrete_value(given) if hasattr(given, "dtype") else None
                 speed = concrete_value(flow.lattice_speed)
-                if value is not None and speed is not None:
+                if value is None or speed is None:
+                    continue
+                if isinstance(side, FixedPressure):
+                    require_positive_density(3 * value / speed**2)
+                elif isinstance(side, Dirichlet | NoSlip):
                     require_slow([value / speed], "the velocity at a side")
 
     def _require_tau(self, number: np.ndarray | None, what: str, limit: float) -> None:
@@ -148,6 +179,9 @@ class LatticeBoltzmann(AbstractTerm):
             f"{type(self.collision).__name__} becomes unstable: take a dt or a {what} {factor:.3g} times "
             f"larger, cells {np.sqrt(factor):.3g} times smaller at the same dt, or CentralMoments()"
         )
+
+    def advice(self, fault: Fault) -> str | None:
+        return _ADVICE.get(fault)
 
     # --- what the fluid is like -----------------------------------------------------------------------
 

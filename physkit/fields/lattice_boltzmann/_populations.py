@@ -95,7 +95,7 @@ class Populations(AbstractFieldGroup):
         velocity: ArrayLike | Sequence[PointValues] = 0.0,
         boundary: BoundaryLike = None,
         *,
-        pressure: PointValues = 0.0,
+        pressure: PointValues | None = None,
         density: ArrayLike = 1.0,
         density_ratio: PointValues | None = None,
         temperature: PointValues | None = None,
@@ -115,14 +115,15 @@ class Populations(AbstractFieldGroup):
           free slip; `Dirichlet([u, v])`, or a function `(t, *x) → (u, v)`, for a given velocity and
           `FixedPressure(p)` for a given pressure, by Zou and He; `Outflow()` where fluid leaves as it likes at
           pressure zero.
-        - `pressure`: over that of reference, and over the density, length² / time².
+        - `pressure`: over that of reference, and over the density, length² / time²; 0 if left out.
         - `density`: of reference ρ₀, mass / volume.
         - `density_ratio`: ρ/ρ₀ in place of a pressure: of a fluid in two phases.
         - `temperature`: if it is part of the problem; `temperature_boundary`: `Dirichlet(T)`, `Neumann(0.0)`
           (no flux, if left out) or `Outflow()`.
         - `lattice`: `D2Q9` in the plane; `D3Q19` (if left out) or `D3Q27` in space.
 
-        **Errors:** `ParameterError` for other boundaries and for a Mach number above 0.3.
+        **Errors:** `ParameterError` for other boundaries, a Mach number above 0.3, a density that is not
+        positive, and a pressure and a `density_ratio` together.
         """
         require_cubes(grid)
         if grid.dimension not in (2, 3):
@@ -139,10 +140,16 @@ class Populations(AbstractFieldGroup):
         u = [x / speed.astype(x.dtype) for x in parts]
         require_slow(u, "the velocity")
         kind = u[0].dtype
+        if density_ratio is not None and pressure is not None:
+            raise ParameterError(
+                "pressure and density_ratio are two ways to say one thing: give one of them"
+            )
         if density_ratio is None:
-            excess = values_at_points(grid, pressure, grid.cell, kind) * (3 / speed**2).astype(kind)
+            given = 0.0 if pressure is None else pressure
+            excess = values_at_points(grid, given, grid.cell, kind) * (3 / speed**2).astype(kind)
         else:
             excess = values_at_points(grid, density_ratio, grid.cell, kind) - 1
+        require_positive_density(excess)
         sides = require_sides(grid, boundary)
         data = equilibrium(lattice, excess, 1 + excess, u)
         heat = None
@@ -177,6 +184,9 @@ class Populations(AbstractFieldGroup):
     def density_ratio(self) -> Float[Array, "..."]:
         """ρ/ρ₀."""
         return 1 + jnp.sum(self.fluid.data, axis=0)
+
+    def positive_quantities(self) -> dict[str, Array]:
+        return {"density_ratio": self.density_ratio}
 
     def temperature_values(self) -> Field:
         """The temperature at cell centers, with its boundary.
@@ -263,6 +273,18 @@ def require_cubes(grid: Grid) -> None:
         raise ShapeError(
             f"the cells of a lattice are squares or cubes; got sides {spacing.tolist()}: take numbers of "
             "cells in the ratio of the lengths"
+        )
+
+
+def require_positive_density(excess: Array | np.ndarray | np.generic) -> None:
+    """**Errors:** `ParameterError` for a density of 0 or less, which a low pressure comes to as well."""
+    number = concrete_value(excess)
+    if number is None or number.dtype == object or not number.size:
+        return
+    if np.min(number) <= -1:
+        raise ParameterError(
+            f"the smallest density is {1 + float(np.min(number)):.3g} of that of reference, and must be "
+            "positive; it is 1 + 3 pressure (dt/h)²: take pressures nearer to 0, or a smaller dt"
         )
 
 

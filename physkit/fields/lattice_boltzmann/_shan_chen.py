@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, param
+from physkit.core import Module, param, require_nonnegative
 from physkit.geometry import Grid, Inflow, Periodic
 
 from ._lattice import Lattice
@@ -23,7 +23,7 @@ class ShanChen(Module):
     **Arguments:**
 
     - `strength`: G, negative for attraction.
-    - `wall_density`: ρ/ρ₀ that walls and solids seem to have: near the liquid's they are wetted, near the
+    - `wall_density`: ρ/ρ₀ ≥ 0 that walls and solids seem to have: near the liquid's they are wetted, near the
       vapor's dry.
 
     **Good values:** G from −4.5 to −5.5; interfaces are four to six cells wide, with currents along curved ones
@@ -34,6 +34,9 @@ class ShanChen(Module):
 
     strength: Float[Array, ""] = param(-5.0)
     wall_density: Float[Array, ""] = param(0.5)
+
+    def __check_init__(self):
+        require_nonnegative(self, "wall_density")
 
     def force(
         self, grid: Grid, lattice: Lattice, density: Array, solid: Array | None

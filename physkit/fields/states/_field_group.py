@@ -8,7 +8,15 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import AbstractComponent, ComponentError, Fault, ShapeError, replace_fields
+from physkit.core import (
+    AbstractComponent,
+    ComponentError,
+    Fault,
+    Rate,
+    ShapeError,
+    describe,
+    replace_fields,
+)
 from physkit.geometry import Grid, Location
 
 from .._field import BoundaryLike, Field
@@ -61,6 +69,19 @@ class AbstractFieldGroup(AbstractComponent):
                 f"a rate names {unknown}; {type(self).__name__} has {list(self.parts())}"
             )
         return self.replace({name: getattr(self, name).shift(delta[name]) for name in delta})
+
+    def as_own_increment(self, delta: Rate) -> Rate:
+        """**Errors:** `ShapeError` for what is no dict; those of its parts."""
+        if not isinstance(delta, dict | None):
+            raise ShapeError(
+                f"the rate of {type(self).__name__} is a dict by the names of its parts, one or more of "
+                f"{list(self.parts())}; got {describe(delta)}"
+            )
+        parts = self.parts()
+        return delta and {
+            name: parts[name].as_own_increment(x) if name in parts and x is not None else x
+            for name, x in delta.items()
+        }
 
     def increment(self) -> dict[str, FieldIncrement]:
         return {name: part.increment() for name, part in self.parts().items()}

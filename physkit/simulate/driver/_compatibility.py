@@ -16,11 +16,24 @@ from ..loop._carry import Carry
 from ..loop._simulation import Simulation
 from ._run_result import Run
 
+# A start from a state begins at t0, whatever time the state is of.
+_START_ANEW = (
+    "start from carry.state, at Simulation(…, t0=…): for time to go on, that of the carry, t0 + dt * "
+    "int(carry.step) of the simulation that made it"
+)
 
-def require_no_run(carry_or_state: State | Carry | ShardedCarry | Run) -> None:
-    """**Errors:** `ParameterError` for a whole `Run` in the place of a state."""
-    if isinstance(carry_or_state, Run):
-        raise ParameterError("a Run is no state: continue from run.carry, or start from run.state")
+
+def require_no_run(carry_or_state: object) -> None:
+    """**Errors:** `ParameterError` for a whole `Run` or `Result` in the place of a state."""
+    # What `simulate` returns is known by what it has: its class is defined beside `simulate`.
+    is_result = isinstance(getattr(carry_or_state, "carry", None), Carry | ShardedCarry)
+    if isinstance(carry_or_state, Run) or is_result:
+        kind = type(carry_or_state).__name__
+        name = kind.lower()
+        raise ParameterError(
+            f"a {kind} is no state: continue from {name}.carry, or start from {name}.state, anew at the time "
+            "of Simulation(…, t0=…)"
+        )
 
 
 def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedCarry) -> None:
@@ -44,7 +57,7 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
     ):
         if in_carry != in_sim:
             raise ParameterError(
-                f"this carry has {in_carry} {kind}, the simulation {in_sim}; start from carry.state"
+                f"this carry has {in_carry} {kind}, the simulation {in_sim}; {_START_ANEW}"
             )
 
 
@@ -91,14 +104,14 @@ def _require_same_structure(sim: Simulation, carry: Carry | ShardedCarry, error:
             continue
         raise ParameterError(
             f"this carry is of another simulation: its {name} holds {_describe(in_carry)}, that of this "
-            f"simulation {_describe(in_sim)}; start from carry.state"
+            f"simulation {_describe(in_sim)}; {_START_ANEW}"
         ) from error
     # By name, not by shape: the capacity of a list may differ. Over devices there are lists of another class.
     missing = sorted(_shapes(expected.aux, False).keys() - _shapes(given.aux, False).keys())
     if missing and not devices:
         raise ParameterError(
             f"this carry is of another simulation: it lacks what {type(sim.integrator).__name__} carries "
-            f"({', '.join(missing[:3])}); start from carry.state"
+            f"({', '.join(missing[:3])}); {_START_ANEW}"
         ) from error
 
 
