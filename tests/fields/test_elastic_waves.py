@@ -130,7 +130,7 @@ def layered(order, adjoint=None):
             PointForce([0.33, 0.5], [1.0, 0.5], WavePulse(8.0, 0.2, 0.5)),
             MomentSource([0.6, 0.4], [[1.0, 0.3], [0.3, -1.0]], jnp.sin),
         ),
-        layer=ConvolutionalPML(2, sides=("y_low",), stretching=2.0, shift=0.1),
+        layer=ConvolutionalPML(3, sides=("y_low",), stretching=2.0, shift=0.1),
         order=order,
     )
     watch = Every(
@@ -235,7 +235,7 @@ def test_wrong_input_is_explained():
     with pytest.raises(ShapeError, match="lame_mu of shape"):
         begin(ElasticWaves(1.0, jnp.ones((6, 8))))
     with pytest.raises(ShapeError, match="add_memory"):
-        begin(ElasticWaves(layer=ConvolutionalPML(2)))
+        begin(ElasticWaves(layer=ConvolutionalPML(3)))
     with pytest.raises(ParameterError, match="order 2 or 4"):
         ElasticWaves(order=3)
     with pytest.raises(ParameterError, match="FreeSurface"):

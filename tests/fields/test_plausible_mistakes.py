@@ -1,5 +1,7 @@
 """First steps that look right and are not: each is refused by name, or taken as it was meant."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,19 +14,32 @@ from physkit.core import (
     Health,
     ObserverError,
     ParameterError,
+    PhyskitWarning,
     ShapeError,
     SimulationDiverged,
     StepCount,
     StepSizeError,
 )
-from physkit.fields import Field, FlowState
+from physkit.fields import AcousticField, ElasticField, ElectromagneticField, Field, FlowState
 from physkit.fields.equations import (
+    Ball,
     Buoyancy,
+    ContinuousWave,
     ConvolutionalPML,
+    CurrentSheet,
+    Dielectric,
+    ElasticWaves,
     IncompressibleFlow,
+    KSpaceAcoustics,
+    Maxwell,
+    PlaneWave,
+    PointDipole,
+    PointForce,
+    PointSource,
     QuasiGeostrophic,
     ScalarTransport,
     VariableDiffusion,
+    WavePulse,
 )
 from physkit.fields.lattice_boltzmann import LatticeBoltzmann, Populations, ShanChen
 from physkit.geometry import (
@@ -38,7 +53,7 @@ from physkit.geometry import (
     Robin,
 )
 from physkit.integrators import ARS222, ETDRK2, RK4, StreamAndCollide
-from physkit.observe import NusseltNumber
+from physkit.observe import NusseltNumber, Sensors
 from physkit.simulate import Simulation, evaluate, simulate
 
 BOX = Grid(Box([1.0, 1.0], periodic=False), (4, 4))
@@ -145,7 +160,7 @@ def test_an_array_is_the_rate_of_a_field():
     assert rate["velocity_x"].location == flow.velocity_x.location
     with pytest.raises(ShapeError, match=r"FlowState is a dict .*'velocity_x'.*got an array"):
         Source(jnp.ones((4, 4)))(clock, flow, None)
-    with pytest.raises(ShapeError, match=r"the rate of a field is an array .*; got NoSlip"):
+    with pytest.raises(ShapeError, match=r"the rate of a field is an array .*; got a NoSlip"):
         Source(NoSlip())(clock, rod, None)
 
 
@@ -180,3 +195,84 @@ def test_faults_of_a_lattice_say_what_helps_there(fault, words):
         Health(jnp.int32(fault)).check("here", sim=sim)
     with pytest.raises(SimulationDiverged, match=r"^(?!.*lattice fluid)"):
         Health(jnp.int32(fault)).check("here", sim=Simulation(RK4(VariableDiffusion(1.0)), dt=1.0))
+
+
+SQUARE = Grid(Box([2.0, 2.0], periodic=False), (40, 40))
+WAVE = ContinuousWave(2 * jnp.pi)
+
+
+def start_light(sources=(), media=(), layer=None, mode="TM"):
+    maxwell = Maxwell(media, sources, layer)
+    maxwell.check_state(maxwell.add_memory(ElectromagneticField.of(SQUARE, mode=mode)))
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (PointDipole([2.5, 1.0], "Ez", WAVE), r"a dipole at \[2\.5, 1\.0\] is outside of the box"),
+        (CurrentSheet("y", -0.1, "Ez", WAVE), r"a sheet at \[1\.0, -0\.1\] is outside"),
+        (PointDipole([1.0, 1.9], "Ez", WAVE), "a dipole .* within the absorbing layer at y_high"),
+        (CurrentSheet("x", 0.2, "Ez", WAVE), "a sheet .* within the absorbing layer at x_low"),
+        (PointDipole([1.0, 1.0], "Ex", WAVE), 'along Ex drives nothing: this field has Ez.*"TE"'),
+        (PlaneWave([1.0, 0.0], [0, 1.0, 0], WAVE), "polarized along Ey drives nothing"),
+        (PointDipole([1.0, 1.0], "Ez", ContinuousWave(1e3)), r"0\.13 cells.*radians / time"),
+    ],
+)
+def test_sources_of_light_that_send_nothing_are_refused(source, words):
+    """Each ran, and the field stayed 0 or all but 0."""
+    with pytest.raises(ParameterError, match=words):
+        start_light(source, layer=ConvolutionalPML(8))
+    start_light((PointDipole([1.0, 1.0], "Ez", WAVE), CurrentSheet("x", 1.0, "Ez", WAVE)))
+
+
+def test_light_of_few_cells_and_bodies_outside_are_warned_of():
+    dipole = PointDipole([1.0, 1.0], "Ez", WAVE)
+    with pytest.warns(PhyskitWarning, match=r"2\.8 cells long where they are slowest: below 5"):
+        start_light(dipole, Dielectric(50.0, shape=Ball([1.0, 1.0], 0.3)))
+    far, near = (Dielectric(2.0, shape=Ball([x, 1.0], 0.3)) for x in (2.4, 2.2))
+    with pytest.warns(PhyskitWarning, match="1 of 2 bodies .Dielectric. are outside of the box"):
+        start_light(dipole, (far, near))
+    start_light(dipole, near)
+
+
+def test_thin_layers_and_pulses_under_way_are_warned_of():
+    with pytest.warns(PhyskitWarning, match="layer of 2 cells sends back 13 %"):
+        ConvolutionalPML(2)
+    pulse, t = WavePulse(2 * jnp.pi, 0.5, 1.0), jnp.zeros(())
+    for waves in (
+        Maxwell(sources=PointDipole([1.0, 1.0], "Ez", pulse)),
+        KSpaceAcoustics(sources=PointSource([1.0, 1.0], pulse)),
+        ElasticWaves(sources=PointForce([1.0, 1.0], [1.0, 0.0], pulse)),
+    ):
+        with pytest.warns(PhyskitWarning, match="WavePulse .*begins at 14% of its peak: a jump"):
+            waves.check_time(t)
+        waves.check_time(t - 2.0)
+        eqx.filter_jit(waves.check_time)(t)
+
+
+def test_sources_and_sensors_of_sound_stay_before_layers():
+    """They share the checks with light; a sensor in a layer read waves that had died."""
+    layer, torus = ConvolutionalPML(8), Grid(Box([2.0, 2.0]), (40, 40))
+    hydrophone = lambda x: Sensors([[1.0, 1.0], [x, 1.0]], "pressure")
+    for waves, field in (
+        (
+            KSpaceAcoustics(sources=PointSource([0.2, 1.0], WAVE), layer=layer),
+            AcousticField.of(torus),
+        ),
+        (
+            ElasticWaves(sources=PointForce([0.2, 1.0], [1.0, 0.0], WAVE), layer=layer),
+            ElasticField.of(SQUARE),
+        ),
+    ):
+        state = waves.add_memory(field)
+        with pytest.raises(ParameterError, match="within the absorbing layer at x_low"):
+            waves.check_state(state)
+        fast = eqx.tree_at(lambda w: w.sources[0].position, waves, jnp.array([1.0, 1.0]))
+        fast.check_state(state)
+        fast = eqx.tree_at(lambda w: w.sources[0].waveform.frequency, fast, jnp.array(1e4))
+        with pytest.raises(ParameterError, match="a grid carries none below 2"):
+            fast.check_state(state)
+    sound = KSpaceAcoustics(layer=layer).add_memory(AcousticField.of(torus))
+    hydrophone(1.5).check_start(sound)
+    with pytest.warns(PhyskitWarning, match="1 of 2 sensors, the first number 1, .* at x_high"):
+        hydrophone(1.9).check_start(sound)

@@ -118,7 +118,7 @@ def lossy(adjoint=None):
             PointSource([0.33, 0.5], WavePulse(8.0, 0.2, 0.5)),
             ExtendedSource(density, jnp.sin),
         ),
-        layer=ConvolutionalPML(2, sides=("x_low", "y_high"), order=2.0, shift=0.1),
+        layer=ConvolutionalPML(3, sides=("x_low", "y_high"), order=2.0, shift=0.1),
     )
     dt = 0.3 * acoustics.longest_step(GRID)
     watch = Every(2, p=Sensors([[0.2, 0.3]], "pressure"), u=Sensors([[0.2, 0.3]], "velocity_y"))
@@ -212,7 +212,7 @@ def test_wrong_input_is_explained():
     with pytest.raises(ShapeError, match="speed of shape"):
         begin(KSpaceAcoustics(jnp.ones((6, 8))))
     with pytest.raises(ShapeError, match="add_memory"):
-        begin(KSpaceAcoustics(layer=ConvolutionalPML(2)))
+        begin(KSpaceAcoustics(layer=ConvolutionalPML(3)))
     with pytest.raises(ParameterError, match="speed must be positive"):
         KSpaceAcoustics(-1.0)
     with pytest.raises(ParameterError, match="not 1"):

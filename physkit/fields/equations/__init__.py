@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PowerLaw as PowerLaw,
     )
     from ._schroedinger import Schroedinger as Schroedinger, require_complex as require_complex
+    from ._source_checks import require_inside as require_inside
     from ._staggered_wave import AbstractStaggeredWave as AbstractStaggeredWave
     from ._variable_diffusion import VariableDiffusion as VariableDiffusion
     from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         AbstractAcousticSource as AbstractAcousticSource,
         ExtendedSource as ExtendedSource,
         PointSource as PointSource,
-        require_inside as require_inside,
     )
     from .acoustic._k_space_acoustics import (
         AcousticPlan as AcousticPlan,

@@ -25,6 +25,7 @@ from physkit.geometry import AXES, Grid
 
 from .._field_increment import FieldIncrement
 from ..states._field_group import AbstractFieldGroup
+from ._source_checks import check_waves, warn_of_jumps
 from .absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
 
 Increments: TypeAlias = dict[str, FieldIncrement]
@@ -39,6 +40,7 @@ class AbstractStaggeredWave(AbstractTendency):
     moved by half a step; from then on it is half a step behind.
     """
 
+    sources: eqx.AbstractVar[tuple]
     layer: eqx.AbstractVar[ConvolutionalPML | None]
     component: eqx.AbstractVar[str | None]
     # The class of the field that the equations move.
@@ -76,6 +78,25 @@ class AbstractStaggeredWave(AbstractTendency):
                 f"{type(self).__name__} moves an {name}; got {type(field).__name__}: {name}.of(grid, …)"
             )
         return field
+
+    @property
+    @abc.abstractmethod
+    def fewest_cells(self) -> float:
+        """Cells in a wavelength below which waves are not resolved."""
+
+    @abc.abstractmethod
+    def speed_range(self) -> tuple[float, float] | None:
+        """The speeds of waves where they are slowest and fastest; None where a trace hides them."""
+
+    def check_sources(self, grid: Grid) -> None:
+        """**Errors:** for sources that do not fit the grid, lie in the layer, or send waves no grid carries."""
+        for source in self.sources:
+            source.check_grid(grid)
+            source.check_layer(grid, self.layer)
+        check_waves(self.sources, grid, self.speed_range(), self.fewest_cells)
+
+    def check_time(self, t: Float[Array, ""]) -> None:
+        warn_of_jumps(self.sources, t)
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         step = concrete_value(dt)

@@ -8,19 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import (
-    DeclarationError,
-    Module,
-    ParameterError,
-    ShapeError,
-    call_user_function,
-    concrete_value,
-    param,
-    static,
-)
+from physkit.core import Module, ShapeError, call_user_function, param, static
 from physkit.geometry import AXES, Grid
 
 from ..._point_spread import band_limited
+from .._source_checks import require_before_layer, require_inside
+from ..absorbing._convolutional_pml import ConvolutionalPML
 from ..electromagnetism._waveforms import as_waveform
 
 
@@ -41,6 +34,10 @@ class AbstractAcousticSource(Module):
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
 
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        """**Errors:** where the source does not work within the absorbing layer."""
+        del grid, layer
+
 
 class PointSource(AbstractAcousticSource):
     """A monopole: fluid that comes in at a point.
@@ -57,7 +54,7 @@ class PointSource(AbstractAcousticSource):
       line).
 
     **Errors:** `ShapeError` for a position with another number of entries than the grid has axes;
-    `ParameterError` for one outside of the box.
+    `ParameterError` for one outside of the box or within an absorbing layer.
 
     **Reference:** Pierce, Acoustics (2019), §4.3.
     """
@@ -67,6 +64,9 @@ class PointSource(AbstractAcousticSource):
 
     def check_grid(self, grid: Grid) -> None:
         require_inside(self.position, grid, "a source")
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        require_before_layer(self.position, grid, layer, "a source", at_seam=True)
 
     def profile(self, grid: Grid) -> Array:
         total = band_limited(grid, grid.cell, 0, self.position[0])
@@ -117,29 +117,3 @@ class ExtendedSource(AbstractAcousticSource):
             self.weight_function, tuple(grid.coordinates()), "a source's weight", signature
         )
         return jnp.broadcast_to(jnp.asarray(values, grid.spacing.dtype), grid.local_shape)
-
-
-def require_inside(position: Array, grid: Grid, what: str) -> None:
-    """**Errors:** `ShapeError` for a position of another dimension, `ParameterError` for one outside of the
-    box."""
-    if position.shape[-1:] != (grid.dimension,):
-        raise ShapeError(
-            f"the position of {what} on this grid is [{grid.dimension}]; got {list(position.shape)}"
-        )
-    x, lengths = concrete_value(position), concrete_value(grid.space.lengths)
-    if x is None or lengths is None:
-        return
-    outside = ~((x >= 0) & (x <= lengths))
-    if outside.any():
-        bad = x.reshape(-1, grid.dimension)[outside.reshape(-1, grid.dimension).any(axis=1)][0]
-        raise ParameterError(
-            f"{what} at {[round(float(c), 6) for c in bad]} is outside of the box, which goes from 0 to "
-            f"{[round(float(c), 6) for c in lengths]}"
-        )
-
-
-def require_sources(sources: tuple, kind: type, examples: str) -> None:
-    """**Errors:** `DeclarationError` for what is no source of these equations."""
-    for source in sources:
-        if not isinstance(source, kind):
-            raise DeclarationError(f"sources are {examples}; got {type(source).__name__}")

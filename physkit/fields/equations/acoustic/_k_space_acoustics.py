@@ -33,9 +33,10 @@ from ..._spectrum import square_wavenumber
 from ...operators import average
 from ...states._acoustic_field import AcousticField
 from .._requirements import as_tuple
+from .._source_checks import require_sources
 from .._staggered_wave import AbstractStaggeredWave, HalfStep, Increments
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
-from ._acoustic_sources import AbstractAcousticSource, require_sources
+from ._acoustic_sources import AbstractAcousticSource
 from ._power_law_absorption import AbsorptionPlan, PowerLawAbsorption
 
 
@@ -124,8 +125,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
-        for source in self.sources:
-            source.check_grid(field.grid)
+        self.check_sources(field.grid)
         fluid = {"speed": self.speed, "density": self.density}
         if self.absorption is not None:
             fluid["coefficient of absorption"] = self.absorption.coefficient
@@ -148,6 +148,16 @@ class KSpaceAcoustics(AbstractStaggeredWave):
             )
 
     # --- steps --------------------------------------------------------------------------------------
+
+    @property
+    def fewest_cells(self) -> float:
+        """Sources at points fade below that."""
+        return 3.0
+
+    def speed_range(self) -> tuple[float, float] | None:
+        speed = concrete_value(self.speed)
+        is_known = speed is not None and speed.dtype != object
+        return (float(np.min(speed)), float(np.max(speed))) if is_known else None
 
     @property
     def half_steps(self) -> tuple[HalfStep, HalfStep]:

@@ -11,7 +11,8 @@ from physkit.geometry import AXES, Grid
 
 from ..._point_spread import hat
 from ...states._elastic_field import elastic_place
-from ..acoustic._acoustic_sources import require_inside
+from .._source_checks import require_before_layer, require_inside
+from ..absorbing._convolutional_pml import ConvolutionalPML
 from ..electromagnetism._waveforms import as_waveform
 
 
@@ -25,6 +26,10 @@ class AbstractElasticSource(Module):
     @abc.abstractmethod
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        """**Errors:** where the source does not work within the absorbing layer."""
+        del grid, layer
 
 
 class PointForce(AbstractElasticSource):
@@ -41,7 +46,7 @@ class PointForce(AbstractElasticSource):
     - `waveform`: s(t): a function of time, such as `WavePulse`.
 
     **Errors:** `ShapeError` for a position or force with another number of entries than the grid has axes;
-    `ParameterError` for a position outside of the box.
+    `ParameterError` for a position outside of the box or within an absorbing layer.
 
     **Reference:** Aki & Richards, Quantitative Seismology (2002), §4.2.
     """
@@ -56,6 +61,9 @@ class PointForce(AbstractElasticSource):
             raise ShapeError(
                 f"a force on this grid is [{grid.dimension}]; got {list(self.force.shape)}"
             )
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        require_before_layer(self.position, grid, layer, "a force")
 
     def add_to_rate(self, rate: Array, clock: Clock, grid: Grid, name: str) -> Array:
         kind, _, letters = name.partition("_")
@@ -78,7 +86,8 @@ class MomentSource(AbstractElasticSource):
     - `moment`: M, `[d d]`, symmetric; energy (in the plane per length).
     - `waveform`: s(t), 1 / time: the rate at which the moment is released.
 
-    **Errors:** `ShapeError` for another shape; `ParameterError` for a position outside of the box.
+    **Errors:** `ShapeError` for another shape; `ParameterError` for a position outside of the box or within
+    an absorbing layer.
 
     **Reference:** Aki & Richards, Quantitative Seismology (2002), §3.3.
     """
@@ -93,6 +102,9 @@ class MomentSource(AbstractElasticSource):
             raise ShapeError(
                 f"a moment on this grid is {[grid.dimension] * 2}; got {list(self.moment.shape)}"
             )
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        require_before_layer(self.position, grid, layer, "a moment")
 
     def add_to_rate(self, rate: Array, clock: Clock, grid: Grid, name: str) -> Array:
         kind, _, letters = name.partition("_")

@@ -30,9 +30,9 @@ from ..._field_increment import FieldIncrement
 from ...operators import average, difference
 from ...states._elastic_field import ElasticField
 from .._requirements import as_tuple
+from .._source_checks import require_sources
 from .._staggered_wave import AbstractStaggeredWave, HalfStep, Increments
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
-from ..acoustic._acoustic_sources import require_sources
 from ._elastic_sources import AbstractElasticSource
 
 
@@ -137,8 +137,7 @@ class ElasticWaves(AbstractStaggeredWave):
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
-        for source in self.sources:
-            source.check_grid(field.grid)
+        self.check_sources(field.grid)
         for name in ("lame_lambda", "lame_mu", "density"):
             values = getattr(self, name)
             if values.ndim and values.shape != field.grid.shape:
@@ -155,6 +154,21 @@ class ElasticWaves(AbstractStaggeredWave):
             )
 
     # --- steps --------------------------------------------------------------------------------------
+
+    @property
+    def fewest_cells(self) -> float:
+        """Half of what `Good values` say."""
+        return 3.0 if self.order == 4 else 5.0
+
+    def speed_range(self) -> tuple[float, float] | None:
+        numbers = [concrete_value(x) for x in (self.lame_lambda, self.lame_mu, self.density)]
+        if any(x is None or x.dtype == object for x in numbers):
+            return None
+        lame, mu, density = (np.asarray(x, float) for x in numbers)
+        pressure = np.sqrt((lame + 2 * mu) / density)
+        # A fluid has no S waves.
+        slowest = np.where(mu > 0, np.sqrt(mu / density), pressure)
+        return float(np.min(slowest)), float(np.max(pressure))
 
     @property
     def half_steps(self) -> tuple[HalfStep, HalfStep]:

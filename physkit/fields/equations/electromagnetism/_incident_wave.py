@@ -47,11 +47,11 @@ class AbstractIncidentWave(AbstractSource):
         """**Errors:** `ParameterError` for a face within an absorbing layer, where the wave is another."""
         for side in () if layer is None else layer.sides_of(grid):
             axis = AXES.index(side[0])
-            extent = self.extent(grid, axis)
-            if extent is None:
-                continue
-            free = extent[0] if side.endswith("low") else grid.shape[axis] - extent[1]
-            if layer.cells >= free:
+            nodes = [face.node for face in self.faces(grid) if face.axis == axis]
+            free = min(
+                (n if side.endswith("low") else grid.shape[axis] - n for n in nodes), default=None
+            )
+            if free is not None and layer.cells >= free:
                 raise ParameterError(
                     f"the wave comes in {free} cells before {side}, within the absorbing layer of "
                     f"{layer.cells} cells there: a margin of {layer.cells + 2} cells, or a thinner layer"

@@ -35,14 +35,16 @@ from ..._field_increment import FieldIncrement
 from ...operators import half_cell_neighbors
 from ...states._electromagnetic_field import ElectromagneticField
 from .._requirements import as_tuple
+from .._source_checks import warn_of_jumps
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
+from ._maxwell_checks import check_memory, check_sources, warn_of_media_outside
 from ._media import (
     AbstractDispersiveMedium,
     AbstractMedium,
-    Dielectric,
     Medium,
     Pole,
     medium_at,
+    permittivity_range,
     poles_at,
 )
 from ._sources import AbstractSource
@@ -83,7 +85,7 @@ class Maxwell(AbstractTendency):
     **Good values:** 20 cells a wavelength in the densest medium for errors of a percent;
     dt = 0.99 · `longest_step(grid)`.
 
-    **Errors:** `StepSizeError` for a dt beyond Courant's limit.
+    **Errors:** `StepSizeError` for a dt beyond Courant's limit; those of sources.
 
     **Reference:** Yee, IEEE Trans. Antennas Propag. 14, 302 (1966); Taflove & Hagness, Computational
     Electrodynamics (2005), §3 (scheme), §4 (dispersion, stability), §9 (dispersive media).
@@ -133,28 +135,12 @@ class Maxwell(AbstractTendency):
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
-        for source in self.sources:
-            source.check_grid(field.grid)
-            source.check_layer(field.grid, self.layer)
-            source.check_media(field.grid, self.media, self.vacuum_permittivity)
-        if self.wavevector is not None:
-            field.grid.require_periodic("Bloch waves")
-            if self.wavevector.shape != (field.grid.dimension,):
-                raise ShapeError(
-                    f"a wavevector on this grid is [{field.grid.dimension}]; got {list(self.wavevector.shape)}"
-                )
-            if next(iter(field.electric.values())).is_real:
-                raise ParameterError(
-                    "Bloch waves are complex: ElectromagneticField.of(…, dtype=complex)"
-                )
-        found = field.Jx or field.Jy or field.Jz
-        poles = 0 if found is None else found.components[0]
-        if poles != self.num_poles or (field.memory is None) != (self.layer is None):
-            raise ShapeError(
-                f"these equations have {self.num_poles} oscillators and "
-                f"{'no' if self.layer is None else 'an'} absorbing layer, the field {poles} and "
-                f"{'none' if field.memory is None else 'one'}: start from maxwell.add_memory(field)"
-            )
+        check_sources(self, field)
+        check_memory(self, field)
+        warn_of_media_outside(self, field.grid)
+
+    def check_time(self, t: Float[Array, ""]) -> None:
+        warn_of_jumps(self.sources, t)
 
     def field(self, state: State) -> ElectromagneticField:
         """The field that these equations move.
@@ -350,25 +336,18 @@ class Maxwell(AbstractTendency):
 
     def _fastest_rate(self, grid: Grid) -> float | None:
         """The largest rate of the field, whose product with dt must be below 2; None where a trace hides it."""
-        smallest, poles = 1.0, 0.0
-        arrays = [self.vacuum_permittivity, self.vacuum_permeability, grid.spacing]
-        for medium in self.media:
-            if isinstance(medium, Dielectric):
-                arrays.append(medium.permittivity)
+        found, poles = permittivity_range(self.media), 0.0
+        arrays = (self.vacuum_permittivity, self.vacuum_permeability, grid.spacing)
         numbers = [concrete_value(x) for x in arrays]
-        if any(x is None or x.dtype == object for x in numbers):
+        if found is None or any(x is None or x.dtype == object for x in numbers):
             return None
-        permittivities = iter(numbers[3:])
         for medium in self.media:
-            if isinstance(medium, Dielectric):
-                least = float(np.min(next(permittivities)))
-                smallest = least if medium.shape is None else min(smallest, least)
-            elif isinstance(medium, AbstractDispersiveMedium):
+            if isinstance(medium, AbstractDispersiveMedium):
                 strength, square = (concrete_value(x) for x in medium.pole()[:2])
                 if strength is None or square is None or strength.dtype == object:
                     return None
-                poles += float(strength) / smallest + float(square)
-        c2 = 1 / (float(numbers[0]) * float(numbers[1]) * smallest)
+                poles += float(strength) / found[0] + float(square)
+        c2 = 1 / (float(numbers[0]) * float(numbers[1]) * found[0])
         return float(np.sqrt(4 * c2 * np.sum(1 / np.asarray(numbers[2], float) ** 2) + poles))
 
 

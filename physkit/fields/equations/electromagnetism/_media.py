@@ -176,6 +176,21 @@ def medium_at(
     return Medium(epsilon, sigma)
 
 
+def permittivity_range(media: Sequence[AbstractMedium]) -> tuple[float, float] | None:
+    """The smallest and the largest ε that there may be; None where a trace hides one."""
+    low = high = 1.0
+    for medium in media:
+        if not isinstance(medium, Dielectric):
+            continue
+        epsilon = concrete_value(medium.permittivity)
+        if epsilon is None or epsilon.dtype == object:
+            return None
+        least, most = float(np.min(epsilon)), float(np.max(epsilon))
+        fills_all = medium.shape is None
+        low, high = (least, most) if fills_all else (min(low, least), max(high, most))
+    return low, high
+
+
 def permittivity_on_plane(
     media: Sequence[AbstractMedium], grid: Grid, axis: int, node: int, low: Nodes, high: Nodes
 ) -> np.ndarray | None:

@@ -25,6 +25,7 @@ from physkit.geometry import AXES, Grid
 from ...states._electromagnetic_field import place_of
 from ._incident_wave import AbstractIncidentWave, Face
 from ._media import AbstractMedium, medium_at
+from ._sources import require_carried
 from ._waveforms import as_waveform
 
 
@@ -190,6 +191,9 @@ class ModeSource(AbstractIncidentWave):
                 f"this mode has {self.mode.electric.shape[0]} points, the grid {points} across the guide: "
                 "waveguide_mode(media, grid, …) of this grid"
             )
+
+    def check_components(self, names: Sequence[str]) -> None:
+        require_carried(self.mode.names[0], names, "a mode with E")
 
     def faces(self, grid: Grid) -> list[Face]:
         del grid

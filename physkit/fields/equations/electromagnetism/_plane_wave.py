@@ -21,6 +21,7 @@ from physkit.geometry import AXES, Grid
 
 from ._incident_wave import AbstractIncidentWave, Face
 from ._media import AbstractMedium, permittivity_on_plane
+from ._sources import require_carried
 from ._waveforms import as_waveform
 
 _NEWTON_STEPS = 8  # for the wavenumber on the grid, from that in the medium
@@ -48,7 +49,8 @@ class PlaneWave(AbstractIncidentWave):
     **Good values:** `frequency` that of the waveform.
 
     **Errors:** `ParameterError` for a direction along an axis that repeats, a polarization along the
-    direction, a margin that an absorbing layer fills, or another medium at the faces.
+    direction or one that the field does not have, a margin that an absorbing layer fills, or another medium at
+    the faces.
 
     **Reference:** Taflove & Hagness, Computational Electrodynamics (2005), §5.6–5.9.
     """
@@ -92,6 +94,14 @@ class PlaneWave(AbstractIncidentWave):
                     f"a margin of {self.margin} cells on both sides leaves nothing of {grid.shape[k]} along "
                     f"{AXES[k]}"
                 )
+
+    def check_components(self, names: Sequence[str]) -> None:
+        polarization = concrete_value(self.polarization)
+        if polarization is None or polarization.dtype == object:
+            return
+        for axis, part in zip(AXES, polarization, strict=True):
+            if part != 0:
+                require_carried(f"E{axis}", names, "a wave polarized")
 
     def check_media(
         self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,6 +68,14 @@ def signed_distance(shape: Module, x: Sequence[Array]) -> Array:
     if isinstance(shape, AbstractSolid):
         return surface_distance(shape, jnp.zeros_like(x[0], shape=()), tuple(x))
     return require_distance(shape(*x))
+
+
+@eqx.filter_jit
+def smallest_distances(shapes: tuple[Module, ...], grid: Grid) -> Array:
+    """How near the surfaces come to the nodes of a grid, each; negative where one is inside."""
+    # One program: operation by operation each would be compiled by itself.
+    x = tuple(grid.coordinates(grid.node))
+    return jnp.stack([jnp.min(signed_distance(shape, x)) for shape in shapes])
 
 
 def coverage(shape: Module, grid: Grid, location: Location, component: int) -> Coverage:

@@ -4,13 +4,23 @@ import abc
 from collections.abc import Sequence
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, ParameterError, ShapeError, param, static
+from physkit.core import (
+    Clock,
+    Module,
+    ParameterError,
+    concrete_value,
+    param,
+    replace_fields,
+    static,
+)
 from physkit.geometry import AXES, Grid
 
 from ..._point_spread import hat
 from ...states._electromagnetic_field import COMPONENTS, place_of
+from .._source_checks import require_before_layer, require_inside
 from ..absorbing._convolutional_pml import ConvolutionalPML
 from ._media import AbstractMedium
 from ._waveforms import as_waveform
@@ -29,6 +39,10 @@ class AbstractSource(Module):
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
         del grid
+
+    def check_components(self, names: Sequence[str]) -> None:
+        """**Errors:** where it drives a component of E that the field, with those in `names`, does not have."""
+        del names
 
     def check_media(
         self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array
@@ -54,7 +68,9 @@ class PointDipole(AbstractSource):
     - `component`: of E, along which the current flows: `"Ez"`.
     - `waveform`: I(t): a function of time, such as `ContinuousWave`; current · length in space.
 
-    **Errors:** `ShapeError` for a position with another number of entries than the grid has axes.
+    **Errors:** `ShapeError` for a position with another number of entries than the grid has axes;
+    `ParameterError` for one outside of the box or within an absorbing layer, and for a component that the field
+    does not have.
     """
 
     position: Float[Array, " d"] = param()
@@ -65,10 +81,13 @@ class PointDipole(AbstractSource):
         require_electric(self.component)
 
     def check_grid(self, grid: Grid) -> None:
-        if self.position.shape != (grid.dimension,):
-            raise ShapeError(
-                f"the position of a dipole on this grid is [{grid.dimension}]; got {list(self.position.shape)}"
-            )
+        require_inside(self.position, grid, "a dipole")
+
+    def check_components(self, names: Sequence[str]) -> None:
+        require_carried(self.component, names, "a current")
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        require_before_layer(self.position, grid, layer, "a dipole")
 
     def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
         if name != self.component:
@@ -91,7 +110,8 @@ class CurrentSheet(AbstractSource):
     - `component`: of E, along which the current flows.
     - `waveform`: K(t), current / length.
 
-    **Errors:** `ParameterError` for a current across its own sheet.
+    **Errors:** `ParameterError` for a current across its own sheet, for a sheet outside of the box or within an
+    absorbing layer, and for a component that the field does not have.
     """
 
     axis: str = static()
@@ -107,7 +127,26 @@ class CurrentSheet(AbstractSource):
             )
 
     def check_grid(self, grid: Grid) -> None:
-        grid.axis(self.axis)
+        if (place := self._place(grid)) is not None:
+            require_inside(place, grid, "a sheet")
+
+    def check_components(self, names: Sequence[str]) -> None:
+        require_carried(self.component, names, "a current")
+
+    def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
+        if (place := self._place(grid)) is not None and layer is not None:
+            axis = grid.axis(self.axis)
+            sides = tuple(s for s in layer.sides_of(grid) if s[0] == AXES[axis])
+            across = replace_fields(layer, {"sides": sides})
+            require_before_layer(place, grid, across, "a sheet")
+
+    def _place(self, grid: Grid) -> np.ndarray | None:
+        """A point of the sheet, in the middle of the box along it; None where a trace hides it."""
+        axis = grid.axis(self.axis)
+        x, lengths = concrete_value(self.position), concrete_value(grid.space.lengths)
+        if x is None or lengths is None or x.dtype == object:
+            return None
+        return np.where(np.arange(grid.dimension) == axis, x, 0.5 * lengths)
 
     def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
         if name != self.component:
@@ -121,6 +160,15 @@ def require_electric(component: str) -> None:
     """**Errors:** `ParameterError` for a name that is not a component of E."""
     if component not in COMPONENTS[:3]:
         raise ParameterError(f"currents flow along Ex, Ey or Ez; got {component!r}")
+
+
+def require_carried(component: str, names: Sequence[str], what: str) -> None:
+    """**Errors:** `ParameterError` for a component of E that the field does not have."""
+    if component not in names:
+        raise ParameterError(
+            f"{what} along {component} drives nothing: this field has {', '.join(names)}. In the plane and on "
+            'a line ElectromagneticField.of(grid, mode="TM") has Ez, mode="TE" what is along the plane'
+        )
 
 
 def component_axis(name: str) -> int:

@@ -1,8 +1,10 @@
 """How strong a source is at each time."""
 
+import abc
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -10,6 +12,7 @@ from physkit.core import (
     DeclarationError,
     Module,
     call_user_function,
+    concrete_value,
     describe,
     param,
     require_nonnegative,
@@ -18,7 +21,23 @@ from physkit.core import (
 )
 
 
-class ContinuousWave(Module):
+class AbstractWaveform(Module):
+    """How strong a source is at each time: write `__call__`; the rest where it is known."""
+
+    @abc.abstractmethod
+    def __call__(self, t: ArrayLike) -> Array:
+        """w(t)."""
+
+    def highest_frequency(self) -> float | None:
+        """The highest angular frequency that it holds much of, on the host; None where nobody knows."""
+
+    def share_at_start(self, t: ArrayLike) -> float | None:
+        """How much of its peak, which is still to come, it has at the start t of a run; None where nobody
+        knows."""
+        del t
+
+
+class ContinuousWave(AbstractWaveform):
     """A cos(ωt + φ), switched on smoothly: from 0 to 1 over a time T, as sin²(πt/2T).
 
     **Arguments:**
@@ -42,8 +61,12 @@ class ContinuousWave(Module):
         envelope = jnp.sin(0.5 * jnp.pi * on) ** 2
         return self.amplitude * envelope * jnp.cos(self.frequency * t + self.phase)
 
+    def highest_frequency(self) -> float | None:
+        numbers = _numbers(self.frequency)
+        return None if numbers is None else abs(numbers[0])
 
-class WavePulse(Module):
+
+class WavePulse(AbstractWaveform):
     """A exp(−(t − t₀)²/2τ²) cos(ω(t − t₀) + φ): a pulse whose spectrum is a Gaussian of width 1/τ about ω.
 
     **Arguments:**
@@ -68,8 +91,18 @@ class WavePulse(Module):
         envelope = jnp.exp(-0.5 * (s / self.width) ** 2)
         return self.amplitude * envelope * jnp.cos(self.frequency * s + self.phase)
 
+    def highest_frequency(self) -> float | None:
+        numbers = _numbers(self.frequency, self.width)
+        return None if numbers is None else max(abs(numbers[0]), 1 / numbers[1])
 
-class FunctionWaveform(Module):
+    def share_at_start(self, t: ArrayLike) -> float | None:
+        numbers = _numbers(t, self.center, self.width)
+        if numbers is None or numbers[0] > numbers[1]:
+            return None
+        return float(np.exp(-0.5 * ((numbers[0] - numbers[1]) / numbers[2]) ** 2))
+
+
+class FunctionWaveform(AbstractWaveform):
     """A plain function of time as a waveform."""
 
     function: Callable = static()
@@ -87,3 +120,11 @@ def as_waveform(waveform: Module | Callable) -> Module:
             f"a waveform is a function of time, e.g. ContinuousWave(6.28); got {describe(waveform)}"
         )
     return FunctionWaveform(waveform)
+
+
+def _numbers(*values: ArrayLike) -> list[float] | None:
+    """Numbers that the host can see; None where a trace hides one."""
+    found = [concrete_value(x) for x in values]
+    if any(x is None or x.dtype == object or x.ndim for x in found):
+        return None
+    return [float(x) for x in found]
