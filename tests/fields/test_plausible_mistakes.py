@@ -1,7 +1,6 @@
 """First steps that look right and are not: each is refused by name, or taken as it was meant."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ from physkit.geometry import (
     Robin,
 )
 from physkit.integrators import ARS222, ETDRK2, RK4, StreamAndCollide
-from physkit.observe import NusseltNumber, Sensors
+from physkit.observe import FarField, FluxSpectrum, NusseltNumber, Sensors
 from physkit.simulate import Simulation, evaluate, simulate
 
 BOX = Grid(Box([1.0, 1.0], periodic=False), (4, 4))
@@ -274,5 +273,11 @@ def test_sources_and_sensors_of_sound_stay_before_layers():
             fast.check_state(state)
     sound = KSpaceAcoustics(layer=layer).add_memory(AcousticField.of(torus))
     hydrophone(1.5).check_start(sound)
-    with pytest.warns(PhyskitWarning, match="1 of 2 sensors, the first number 1, .* at x_high"):
+    with pytest.warns(PhyskitWarning, match=r"a sensor .number 1 of 2. is within .* at x_high"):
         hydrophone(1.9).check_start(sound)
+    light = Maxwell(layer=layer).add_memory(ElectromagneticField.of(SQUARE))
+    FluxSpectrum(1, "x", 1.0, [6.28]).check_start(light)
+    with pytest.warns(PhyskitWarning, match="plane of a FluxSpectrum is within .* at x_low"):
+        FluxSpectrum(1, "x", 0.3, [6.28]).check_start(light)
+    with pytest.warns(PhyskitWarning, match="corner of the box of a FarField .* at y_high"):
+        FarField(1, [0.5, 0.5], [1.5, 1.8], [6.28], [[1.0, 0.0]]).check_start(light)

@@ -1,25 +1,13 @@
 """Sensors of sound and elastic waves, and their energy."""
 
-import warnings
-
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import (
-    ObserverError,
-    PhyskitWarning,
-    State,
-    concrete_value,
-    describe,
-    get_component,
-    param,
-    static,
-)
+from physkit.core import ObserverError, State, describe, get_component, param, static
 from physkit.fields import AbstractFieldGroup, Field, band_limited, hat, interpolate_at_points
 from physkit.fields.equations import AbstractStaggeredWave, require_inside
-from physkit.geometry import AXES
 
+from .._layer_checks import warn_in_layers
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
 
@@ -49,26 +37,8 @@ class Sensors(AbstractQuantity):
     component: str | None = static(default=None)
 
     def check_start(self, state: State) -> None:
-        grid = self._field(state).grid
-        require_inside(self.positions, grid, "a sensor")
-        found = concrete_value(self.positions), concrete_value(grid.spacing)
-        memory = getattr(get_component(state, self.component), "memory", None)
-        if memory is None or any(x is None for x in found):
-            return
-        cells = np.asarray(found[0]) / np.asarray(found[1])
-        for axis, side, width in {
-            (m.axis, m.side, m.values.shape[m.axis]) for m in memory.values()
-        }:
-            depth = grid.shape[axis] - cells[:, axis] if side else cells[:, axis]
-            inside = np.flatnonzero(depth < width * (1 - 1e-6))
-            if inside.size:
-                name = f"{AXES[axis]}_{('low', 'high')[side]}"
-                warnings.warn(
-                    f"{inside.size} of {len(cells)} sensors, the first number {inside[0]}, are within the "
-                    f"absorbing layer of {width} cells at {name}, where waves die out",
-                    PhyskitWarning,
-                    stacklevel=2,
-                )
+        require_inside(self.positions, self._field(state).grid, "a sensor")
+        warn_in_layers(get_component(state, self.component), self.positions, "a sensor")
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " n"]:
         field = self._field(snapshot.state)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
@@ -25,6 +26,7 @@ from physkit.core import (
 from physkit.fields import ElectromagneticField, Field
 from physkit.geometry import AXES, Grid
 
+from .._layer_checks import warn_in_layers
 from .._observer import AbstractObserver, check_interval
 from .._snapshot import Snapshot
 from ..quantities._electromagnetic_quantities import require_electromagnetic
@@ -220,7 +222,8 @@ class FarField(AbstractObserver):
         require_samples(dt, self.interval, self.frequencies)
 
     def check_start(self, state: State) -> None:
-        grid = require_electromagnetic(get_component(state, self.component)).grid
+        field = require_electromagnetic(get_component(state, self.component))
+        grid = field.grid
         d = grid.dimension
         shapes = (self.low.shape, self.high.shape, self.directions.shape[1:])
         if d == 1 or any(shape != (d,) for shape in shapes):
@@ -235,3 +238,4 @@ class FarField(AbstractObserver):
             raise ObserverError(
                 f"the box lies inside of the grid's, 0 < low < high < {lengths}; got {low} and {high}"
             )
+        warn_in_layers(field, np.stack([low, high]), "a corner of the box of a FarField")

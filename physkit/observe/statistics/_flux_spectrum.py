@@ -24,6 +24,7 @@ from physkit.fields import ElectromagneticField, Field
 from physkit.fields.equations import WaveguideMode
 from physkit.geometry import AXES
 
+from .._layer_checks import warn_in_layers
 from .._observer import AbstractObserver, check_interval
 from .._snapshot import Snapshot
 from ..quantities._electromagnetic_quantities import require_electromagnetic
@@ -133,7 +134,8 @@ class FluxSpectrum(AbstractObserver):
         require_samples(dt, self.interval, self.frequencies)
 
     def check_start(self, state: State) -> None:
-        grid = require_electromagnetic(get_component(state, self.component)).grid
+        field = require_electromagnetic(get_component(state, self.component))
+        grid = field.grid
         lengths, position = concrete_value(grid.space.lengths), concrete_value(self.position)
         if lengths is None or position is None:
             return
@@ -142,6 +144,9 @@ class FluxSpectrum(AbstractObserver):
             raise ObserverError(
                 f"a plane lies inside of the box, 0 < {self.axis} < {length:g}; got {float(position):g}"
             )
+        place = np.full((1, grid.dimension), np.nan)
+        place[0, grid.axis(self.axis)] = position
+        warn_in_layers(field, place, "the plane of a FluxSpectrum")
 
     def _node(self, field: ElectromagneticField) -> Array:
         grid = field.grid
