@@ -20,6 +20,8 @@ from physkit.core import (
 )
 from physkit.geometry import Grid
 
+from .._computed_once import computed_once
+from .._slabs import in_slabs
 from ._ausm import AdvectionParts
 from ._reconstruction import AbstractReconstruction, edges_to_faces
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
@@ -31,6 +33,7 @@ from ._variables import (
     count_carried,
     padded_variables,
     unstack,
+    variables_with_corners,
 )
 
 
@@ -132,9 +135,17 @@ class AbstractConservationLaw(AbstractTendency):
         """For `HLLD`: the flux between two meeting states of a gas that conducts."""
         raise unsupported_solver(self, "HLLD", "alfven_flux")
 
-    def diffusive_fluxes(self, component: FieldComponent) -> tuple[Variables, ...] | None:
-        """Fluxes that gradients drive, added to those of the waves: per axis, on n + 1 faces; None for none."""
-        del component
+    @property
+    def has_diffusion(self) -> bool:
+        """Whether there are `diffusive_fluxes`."""
+        return False
+
+    def diffusive_fluxes(self, grid: Grid, padded: Variables) -> tuple[Variables, ...]:
+        """Fluxes that gradients drive, added to those of the waves: per axis, on n + 1 faces.
+
+        `padded`: conserved variables with one ghost cell all around. There may be fewer rows than the grid has.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no diffusive fluxes")
 
     def diffusivity(self, values: Variables) -> Float[Array, "..."] | None:
         """The largest coefficient of those fluxes, length² / time, from primitive variables."""
@@ -191,24 +202,37 @@ def finite_volume_rate(
     """
     grid = next(iter(component_fields(component).values())).grid
     component = compute_once(component)
-    diffusive = law.diffusive_fluxes(component)
-    carried = count_carried(component)
+    carried, width = count_carried(component), law.reconstruction.width
+    ranges = _ranges_over_domain(law, component)
     # Axis by axis: ghost cells in the corners, which no flux of waves needs, are never exchanged.
-    total: list[Array] | None = None
-    for axis in range(grid.dimension):
-        padded = padded_variables(component, law.reconstruction.width, axis)
-        left, right = _faces_of_padded(law, component, padded, axis)
-        fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
-        if law.reconstruction.of_points:
-            fluxes = _add(fluxes, _point_correction(law, padded, carried, axis))
-        if diffusive is not None:
-            fluxes = _add(fluxes, diffusive[axis])
-        fluxes = law.limit_fluxes(grid, padded, fluxes, axis, dt)
-        # Computed once, not again in each of the two cells that it flows between.
-        fluxes = jax.lax.optimization_barrier(fluxes)
-        parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
-        total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
-    assert total is not None
+    padded = [padded_variables(component, width, axis) for axis in range(grid.dimension)]
+    overlaps = [2 * width] + [0] * (grid.dimension - 1)
+    if law.has_diffusion:
+        padded.append(variables_with_corners(component, 1))
+        overlaps.append(2)
+
+    def divergence(*padded: Variables) -> Variables:
+        """Σ_k ∂F_k/∂x_k of as many rows as there are."""
+        diffusive = law.diffusive_fluxes(grid, padded[-1]) if law.has_diffusion else None
+        total: list[Array] = []
+        for axis in range(grid.dimension):
+            own = padded[axis]
+            left, right = _faces_of_padded(law, own, carried, ranges, axis)
+            fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
+            if law.reconstruction.of_points:
+                fluxes = _add(fluxes, _point_correction(law, own, carried, axis))
+            if diffusive is not None:
+                fluxes = _add(fluxes, diffusive[axis])
+            fluxes = law.limit_fluxes(grid, own, fluxes, axis, dt)
+            # Not again in each of the two cells that they flow between.
+            fluxes = computed_once(fluxes)
+            parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
+            total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
+        return tuple(total)
+
+    # Rows differ where areas do.
+    is_uniform = law.metric(grid, 0) is None
+    total = in_slabs(divergence, padded, overlaps) if is_uniform else divergence(*padded)
     return as_rates(component, tuple(-x for x in total))
 
 
@@ -217,27 +241,23 @@ def reconstruct_faces(
 ) -> tuple[Variables, Variables]:
     """Primitive variables below and above every face across `axis`."""
     padded = padded_variables(component, law.reconstruction.width, axis)
-    return _faces_of_padded(law, component, padded, axis)
+    ranges = _ranges_over_domain(law, component)
+    return _faces_of_padded(law, padded, count_carried(component), ranges, axis)
 
 
 def _faces_of_padded(
-    law: AbstractConservationLaw, component: FieldComponent, padded: Variables, axis: int
+    law: AbstractConservationLaw,
+    padded: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    axis: int,
 ) -> tuple[Variables, Variables]:
-    scheme, carried = law.reconstruction, count_carried(component)
-
-    def reconstructed(conserved: Variables) -> Variables:
-        return _primitive(law, conserved, carried) if scheme.uses_primitive else conserved
-
-    stencils = [scheme.stencil(x, axis) for x in reconstructed(padded)]
-    if not scheme.is_high_order:
+    scheme = law.reconstruction
+    stencils = [scheme.stencil(x, axis) for x in _reconstructed(law, padded, carried)]
+    if ranges is None:
         edges = [scheme.edges(*cells) for cells in stencils]
     else:
-        # The range of every variable over the domain, without its ghosts.
-        fields = component_fields(component)
-        own = tuple(x for field in fields.values() for x in unstack(field, field.data))
-        grid = next(iter(fields.values())).grid
-        scales = [_range_over_domain(grid, x) for x in reconstructed(own)]
-        edges = [scheme.edges_of_scale(s, *x) for s, x in zip(scales, stencils, strict=True)]
+        edges = [scheme.edges_of_scale(s, *x) for s, x in zip(ranges, stencils, strict=True)]
     low, high = (tuple(e[side] for e in edges) for side in (0, 1))
     # A stencil of 2·width − 1 cells: its middle is the cell itself.
     middle = tuple(cells[scheme.width - 1] for cells in stencils)
@@ -250,9 +270,23 @@ def _faces_of_padded(
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
-def _range_over_domain(grid: Grid, values: Array) -> Array:
-    values = jax.lax.stop_gradient(values)
-    return grid.max(values) + grid.max(-values)
+def _reconstructed(law: AbstractConservationLaw, conserved: Variables, carried: int) -> Variables:
+    """The variables that the law's scheme reconstructs."""
+    uses_primitive = law.reconstruction.uses_primitive
+    return _primitive(law, conserved, carried) if uses_primitive else conserved
+
+
+def _ranges_over_domain(
+    law: AbstractConservationLaw, component: FieldComponent
+) -> list[Array] | None:
+    """The range of every variable over the domain, without its ghosts, for schemes that ask for it."""
+    if not law.reconstruction.is_high_order:
+        return None
+    fields = component_fields(component)
+    grid = next(iter(fields.values())).grid
+    own = tuple(x for field in fields.values() for x in unstack(field, field.data))
+    values = jax.lax.stop_gradient(_reconstructed(law, own, count_carried(component)))
+    return [grid.max(x) + grid.max(-x) for x in values]
 
 
 def _edge_or_cell(

@@ -82,6 +82,15 @@ def padded_variables(component: FieldComponent, width: int, axis: int) -> Variab
     )
 
 
+def variables_with_corners(component: FieldComponent, width: int) -> Variables:
+    """The variables with `width` ghost cells on all sides."""
+    return tuple(
+        x
+        for field in component_fields(component).values()
+        for x in unstack(field, field.padded(width))
+    )
+
+
 def count_carried(component: FieldComponent) -> int:
     """How many of the last variables flow with the mass, the first of them."""
     if isinstance(component, Field):

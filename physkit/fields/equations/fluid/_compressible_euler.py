@@ -19,7 +19,6 @@ from physkit.core import (
 )
 from physkit.geometry import Grid
 
-from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...finite_volume import (
     HLLC,
@@ -34,7 +33,7 @@ from ...finite_volume import (
 from ...finite_volume._molecular_fluxes import face_slope, viscous_fluxes
 from ...finite_volume._positivity import limit_to_positive
 from ...finite_volume._roe import ideal_gas_roe_dissipation
-from ...finite_volume._variables import FieldComponent, unstack
+from ...finite_volume._variables import FieldComponent
 from ...states._gas import Gas
 from .._requirements import require_heat_ratio
 
@@ -98,7 +97,7 @@ class CompressibleEuler(AbstractConservationLaw):
         require_nonnegative(self, "viscosity", "conductivity")
         if self.symmetry != "planar":
             for what, chosen in (
-                ("viscosity and conductivity", self._has_friction),
+                ("viscosity and conductivity", self.has_diffusion),
                 ("keeps_positive", self.keeps_positive),
                 ("AWENO5, of points,", self.reconstruction.of_points),
             ):
@@ -108,7 +107,7 @@ class CompressibleEuler(AbstractConservationLaw):
                     )
 
     @property
-    def _has_friction(self) -> bool:
+    def has_diffusion(self) -> bool:
         return self.viscosity is not None or self.conductivity is not None
 
     def check_component(self, component: FieldComponent) -> None:
@@ -253,13 +252,7 @@ class CompressibleEuler(AbstractConservationLaw):
         values = self.primitive(conserved)
         return values[0], values[-1]
 
-    def diffusive_fluxes(self, component: FieldComponent) -> tuple[Variables, ...] | None:
-        if not self._has_friction or isinstance(component, Field):
-            return None
-        grid = component.grid
-        padded = tuple(
-            x for part in component.parts().values() for x in unstack(part, part.padded(1))
-        )
+    def diffusive_fluxes(self, grid: Grid, padded: Variables) -> tuple[Variables, ...]:
         density, *velocity, pressure = self.primitive(padded[: grid.dimension + 2])
         stress = None
         if self.viscosity is not None:
@@ -275,7 +268,7 @@ class CompressibleEuler(AbstractConservationLaw):
         return tuple(fluxes)
 
     def diffusivity(self, values: Variables) -> Float[Array, "..."] | None:
-        if not self._has_friction:
+        if not self.has_diffusion:
             return None
         # Of sound, which friction damps 4/3 as fast as shear; of heat at constant volume.
         friction = 0.0 if self.viscosity is None else 4 / 3 * self.viscosity
