@@ -211,8 +211,8 @@ def finite_volume_rate(
         padded.append(variables_with_corners(component, 1))
         overlaps.append(2)
 
-    def divergence(*padded: Variables) -> Variables:
-        """Σ_k ∂F_k/∂x_k of as many rows as there are."""
+    def rates(*padded: Variables) -> Variables:
+        """−Σ_k ∂F_k/∂x_k of as many rows as there are."""
         diffusive = law.diffusive_fluxes(grid, padded[-1]) if law.has_diffusion else None
         total: list[Array] = []
         for axis in range(grid.dimension):
@@ -228,12 +228,12 @@ def finite_volume_rate(
             fluxes = computed_once(fluxes)
             parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
             total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
-        return tuple(total)
+        return tuple(-x for x in total)
 
     # Rows differ where areas do.
     is_uniform = law.metric(grid, 0) is None
-    total = in_slabs(divergence, padded, overlaps) if is_uniform else divergence(*padded)
-    return as_rates(component, tuple(-x for x in total))
+    own = in_slabs(rates, padded, overlaps) if is_uniform else rates(*padded)
+    return as_rates(component, own)
 
 
 def reconstruct_faces(
