@@ -170,6 +170,7 @@ from .numerics._placement import (
     PLAIN_KERNELS as PLAIN_KERNELS,
     QUICK_COMPILER_OPTIONS as QUICK_COMPILER_OPTIONS,
     is_on_cpu as is_on_cpu,
+    jit_once as jit_once,
 )
 from .numerics._poison import poison_where as poison_where
 from .numerics._rounding import (

@@ -45,9 +45,9 @@ class AbstractTerm(Module):
         """
         del state, dt
 
-    def check_time(self, t: Float[Array, ""]) -> None:
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
         """Look at what depends on time, for a run that starts at `t`, before the first step; here nothing."""
-        del t
+        del state, t
 
     def check_beside(self, others: Sequence["AbstractTerm"], state: State) -> None:
         """Compare the term with the others of a simulation, before the first step; here nothing.
@@ -339,9 +339,9 @@ class Tendencies(AbstractTerm):
         for term in self.terms:
             term.check_state(state)
 
-    def check_time(self, t: Float[Array, ""]) -> None:
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
         for term in self.terms:
-            term.check_time(t)
+            term.check_time(state, t)
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         rates, caches = [], []

@@ -24,7 +24,7 @@ from physkit.fields.equations import (
     Sponge,
     Wave,
 )
-from physkit.fields.equations.fluid._solids import AbstractSolid, impose_solids
+from physkit.fields.equations.solid._solids import AbstractSolid, impose_solids
 from physkit.fields.finite_volume import MUSCL, WENO5
 from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip, Outflow, Robin

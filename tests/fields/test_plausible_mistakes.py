@@ -1,6 +1,9 @@
 """First steps that look right and are not: each is refused by name, or taken as it was meant."""
 
+from collections.abc import Callable
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,9 +21,12 @@ from physkit.core import (
     SimulationDiverged,
     StepCount,
     StepSizeError,
+    param,
+    static,
 )
 from physkit.fields import AcousticField, ElasticField, ElectromagneticField, Field, FlowState
 from physkit.fields.equations import (
+    AbstractSolid,
     Ball,
     Buoyancy,
     ContinuousWave,
@@ -244,9 +250,9 @@ def test_thin_layers_and_pulses_under_way_are_warned_of():
         ElasticWaves(sources=PointForce([1.0, 1.0], [1.0, 0.0], pulse)),
     ):
         with pytest.warns(PhyskitWarning, match="WavePulse .*begins at 14% of its peak: a jump"):
-            waves.check_time(t)
-        waves.check_time(t - 2.0)
-        eqx.filter_jit(waves.check_time)(t)
+            waves.check_time(None, t)
+        waves.check_time(None, t - 2.0)
+        eqx.filter_jit(waves.check_time)(None, t)
 
 
 def test_sources_and_sensors_of_sound_stay_before_layers():
@@ -281,3 +287,57 @@ def test_sources_and_sensors_of_sound_stay_before_layers():
         FluxSpectrum(1, "x", 0.3, [6.28]).check_start(light)
     with pytest.warns(PhyskitWarning, match="corner of the box of a FarField .* at y_high"):
         FarField(1, [0.5, 0.5], [1.5, 1.8], [6.28], [[1.0, 0.0]]).check_start(light)
+
+
+class Body(AbstractSolid):
+    """A disk of radius 0.2 about (1, ½), and what is taken for its distance."""
+
+    level: Callable = static()
+    speed: jax.Array = param(0.0)
+
+    def distance(self, t, x):
+        return self.level(jnp.hypot(x[0] - 1 - self.speed * t, x[1] - 0.5))
+
+
+CHANNEL = Grid(Box([2.0, 1.0], periodic=False), (32, 16))
+THROUGH = {"x": (Dirichlet([1.0, 0.0]), Outflow()), "y": NoSlip()}
+
+
+@pytest.mark.parametrize(
+    ("solid", "words"),
+    [
+        (
+            Ball([3.0, 0.5], 0.2),
+            r"Ball covers no center of a cell: it is outside .* \[2\.0, 1\.0\]",
+        ),
+        (Ball([1.0, 0.5], 0.01), "smaller than a cell"),
+        (Body(lambda r: 0.2 - r), "Body fills the side x_low, where Dirichlet moves the fluid"),
+        (Body(lambda r: r - 9.0), "leaves no fluid: its distance is negative inside"),
+        (Body(lambda r: r**2 - 0.04), r"changes by 0\.4\d* per length near its surface"),
+        (Body(lambda r: 5 * (r - 0.2)), r"changes by 5 per length"),
+    ],
+)
+def test_solids_are_in_the_flow_and_given_by_a_distance(solid, words):
+    """They were not there, were everywhere, or were as thick as their slope is small."""
+    flow, t = FlowState.of(CHANNEL, boundary=THROUGH), jnp.zeros(())
+    with pytest.raises(ParameterError, match=words):
+        IncompressibleFlow(0.1, implicit=False, solids=(solid,)).check_time(flow, t)
+    lattice = LatticeBoltzmann(0.1, solids=(solid,))
+    populations = Populations.of(CHANNEL, 0.01, boundary=THROUGH)
+    if "changes" in words:  # links are cut where any level is 0
+        lattice.check_time(populations, t)
+        return
+    with pytest.raises(ParameterError, match=words):
+        lattice.check_time(populations, t)
+
+
+def test_solids_that_come_in_later_or_fill_a_torus():
+    law = lambda solid: IncompressibleFlow(0.1, implicit=False, solids=(solid,))
+    flow, t = FlowState.of(CHANNEL, boundary=THROUGH), jnp.zeros(())
+    law(Body(lambda r: r - 0.2)).check_time(flow, t)
+    law(Ball([-1.0, 0.5], 0.2, speed=[1.0, 0.0])).check_time(flow, t)
+    law(Body(lambda r: r - 0.2, speed=1.0)).check_time(flow, t - 3.0)
+    torus = FlowState.of(Grid(Box([2.0, 1.0]), (32, 16)))
+    with pytest.warns(PhyskitWarning, match="Body fills 9.% of the box"):
+        law(Body(lambda r: 0.2 - r)).check_time(torus, t)
+    eqx.filter_jit(law(Ball([3.0, 0.5], 0.2)).check_time)(flow, t)

@@ -1,5 +1,10 @@
 """Where the arrays of a computation are."""
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
 import jax
 
 from .._types import PyTree
@@ -26,3 +31,15 @@ def is_on_cpu(tree: PyTree) -> bool:
     if not arrays:
         return jax.default_backend() == "cpu"
     return all(device.platform == "cpu" for x in arrays for device in x.devices())
+
+
+def jit_once(function: Callable) -> Callable:
+    """`function` as one program, for checks that run once: on CPUs compiled quickly, not to run fast."""
+    optimized = eqx.filter_jit(function)
+    quickly = eqx.filter_jit(function, compiler_options=QUICK_COMPILER_OPTIONS)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return (quickly if is_on_cpu(args) else optimized)(*args)
+
+    return call

@@ -82,14 +82,6 @@ if TYPE_CHECKING:
     from .fluid._shallow_water import ShallowWater as ShallowWater
     from .fluid._shallow_water_fv import ShallowWaterFV as ShallowWaterFV
     from .fluid._smagorinsky import Smagorinsky as Smagorinsky
-    from .fluid._solids import (
-        AbstractGrip as AbstractGrip,
-        AbstractSolid as AbstractSolid,
-        Ball as Ball,
-        SolidHold as SolidHold,
-        as_solids as as_solids,
-        ghosted_coordinates as ghosted_coordinates,
-    )
     from .fluid._vorticity_transport import (
         VorticityTransport as VorticityTransport,
         velocity_from_vorticity as velocity_from_vorticity,
@@ -116,5 +108,13 @@ if TYPE_CHECKING:
     from .reaction._gray_scott import GrayScott as GrayScott
     from .reaction._keller_segel import KellerSegel as KellerSegel
     from .reaction._oregonator import Oregonator as Oregonator
+    from .solid._solids import (
+        AbstractGrip as AbstractGrip,
+        AbstractSolid as AbstractSolid,
+        Ball as Ball,
+        SolidHold as SolidHold,
+        as_solids as as_solids,
+        ghosted_coordinates as ghosted_coordinates,
+    )
 else:
     __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -95,7 +95,8 @@ class AbstractStaggeredWave(AbstractTendency):
             source.check_layer(grid, self.layer)
         check_waves(self.sources, grid, self.speed_range(), self.fewest_cells)
 
-    def check_time(self, t: Float[Array, ""]) -> None:
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        del state
         warn_of_jumps(self.sources, t)
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:

@@ -29,7 +29,8 @@ from physkit.core import (
 from physkit.geometry import Dirichlet, FixedPressure, NoSlip
 
 from .._field import Field
-from ..equations.fluid._solids import AbstractSolid
+from ..equations.solid._solid_checks import check_solids
+from ..equations.solid._solids import AbstractSolid
 from ._collisions import AbstractCollision, CellMoments, TwoRelaxationTimes
 from ._heat import Heat, bounce_from_solids
 from ._populations import (
@@ -144,6 +145,10 @@ class LatticeBoltzmann(AbstractTerm):
                 raise ShapeError(
                     f"{name} on this grid has {grid.dimension} components; got shape {a.shape}"
                 )
+
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        fluid = require_populations(state, self.component).fluid
+        check_solids(self.solids, t, fluid.grid, fluid.boundary, by_distance=False)
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         flow = require_populations(state, self.component)

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from physkit.geometry import Grid
 
-from ..equations.fluid._solids import AbstractSolid, ghosted_coordinates, surface_distance
+from ..equations.solid._solids import AbstractSolid, ghosted_coordinates, surface_distance
 from ._collisions import along_velocity, equilibrium
 from ._lattice import Lattice
 from ._streaming import Neighborhood

@@ -139,7 +139,8 @@ class Maxwell(AbstractTendency):
         check_memory(self, field)
         warn_of_media_outside(self, field.grid)
 
-    def check_time(self, t: Float[Array, ""]) -> None:
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        del state
         warn_of_jumps(self.sources, t)
 
     def field(self, state: State) -> ElectromagneticField:

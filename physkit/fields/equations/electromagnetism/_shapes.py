@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,12 +14,13 @@ from physkit.core import (
     Module,
     call_user_function,
     describe,
+    jit_once,
     safe_sqrt,
     static,
 )
 from physkit.geometry import AXES, Grid, Location
 
-from ..fluid._solids import AbstractSolid, require_distance, surface_distance
+from ..solid._solids import AbstractSolid, require_distance, surface_distance
 
 # A solid, or a function of the coordinates: the distance from the surface, negative inside.
 Shape: TypeAlias = AbstractSolid | Callable[..., Array]
@@ -70,7 +70,7 @@ def signed_distance(shape: Module, x: Sequence[Array]) -> Array:
     return require_distance(shape(*x))
 
 
-@eqx.filter_jit
+@jit_once
 def smallest_distances(shapes: tuple[Module, ...], grid: Grid) -> Array:
     """How near the surfaces come to the nodes of a grid, each; negative where one is inside."""
     # One program: operation by operation each would be compiled by itself.

@@ -22,7 +22,7 @@ from physkit.geometry import Dirichlet, Outflow
 
 from ..._field import Field
 from ...states._flow_state import FlowState
-from ._solids import AbstractSolid
+from ..solid._solids import AbstractSolid
 
 
 def require_flow(state: State, component: str | None, what: str) -> FlowState:

@@ -35,6 +35,8 @@ from ...finite_volume._transport import transport_rate
 from ...operators import Central, difference, laplacian, staggered_divergence
 from ...states._flow_state import FlowState
 from .._requirements import decay_of_shortest_waves
+from ..solid._solid_checks import check_solids
+from ..solid._solids import AbstractSolid, as_solids, forced_share
 from ._flow_checks import (
     poison_unbalanced,
     require_balanced_sides,
@@ -42,7 +44,6 @@ from ._flow_checks import (
     require_motion,
     require_short_step,
 )
-from ._solids import AbstractSolid, as_solids, forced_share
 
 
 class IncompressibleFlow(AbstractTendency):
@@ -106,6 +107,11 @@ class IncompressibleFlow(AbstractTendency):
         require_balanced_sides(flow)
         for solid in self.solids:
             solid.check_start(state, flow)
+
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        flow = require_flow(state, self.component, "IncompressibleFlow")
+        sides = [u.boundary[k] for k, u in enumerate(flow.velocity)]
+        check_solids(self.solids, t, flow.grid, sides, by_distance=True)
 
     def check_beside(self, others: Sequence[AbstractTerm], state: State) -> None:
         require_motion(self.solids, others)
