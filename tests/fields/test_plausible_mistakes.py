@@ -51,6 +51,7 @@ from physkit.geometry import (
     Box,
     Dirichlet,
     FixedPressure,
+    FreeSurface,
     Grid,
     Neumann,
     NoSlip,
@@ -341,3 +342,20 @@ def test_solids_that_come_in_later_or_fill_a_torus():
     with pytest.warns(PhyskitWarning, match="Body fills 9.% of the box"):
         law(Body(lambda r: 0.2 - r)).check_time(torus, t)
     eqx.filter_jit(law(Ball([3.0, 0.5], 0.2)).check_time)(flow, t)
+
+
+def test_a_layer_over_a_free_surface_is_warned_of():
+    """Left out, `sides` are all: the surface sent nothing back."""
+    top = {"x": Dirichlet(0.0), "y_low": Dirichlet(0.0), "y_high": FreeSurface()}
+    field = ElasticField.of(SQUARE, None, top)
+    covered = ElasticWaves(layer=ConvolutionalPML(8))
+    with pytest.warns(
+        PhyskitWarning, match=r"free surface at y_high.*'x_low', 'x_high', 'y_low'\)"
+    ):
+        covered.check_state(covered.add_memory(field))
+    for layer, sides in (
+        (ConvolutionalPML(8, sides=("x_low", "x_high", "y_low")), top),
+        (ConvolutionalPML(8), FreeSurface()),
+    ):
+        waves = ElasticWaves(layer=layer)
+        waves.check_state(waves.add_memory(ElasticField.of(SQUARE, None, sides)))

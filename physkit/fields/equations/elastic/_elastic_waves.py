@@ -1,5 +1,6 @@
 """Elastic waves in solids, by staggered finite differences of velocity and stress."""
 
+import warnings
 from dataclasses import KW_ONLY
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Clock,
     ParameterError,
+    PhyskitWarning,
     Rate,
     ShapeError,
     State,
@@ -138,6 +140,7 @@ class ElasticWaves(AbstractStaggeredWave):
     def check_state(self, state: State) -> None:
         field = self.field(state)
         self.check_sources(field.grid)
+        self._warn_of_covered_surface(field)
         for name in ("lame_lambda", "lame_mu", "density"):
             values = getattr(self, name)
             if values.ndim and values.shape != field.grid.shape:
@@ -269,6 +272,23 @@ class ElasticWaves(AbstractStaggeredWave):
         return self.kinetic_energy(clock, field, increments, plan.specific_volume) + total
 
     # --- inside -------------------------------------------------------------------------------------
+
+    def _warn_of_covered_surface(self, field: ElasticField) -> None:
+        """Warn of a free surface beside held sides, where a layer takes all waves before they reach it."""
+        lined = () if self.layer is None else self.layer.sides_of(field.grid)
+        velocity = next(iter(field.velocity.values()))
+        free = [
+            side
+            for side in lined
+            if isinstance(velocity.boundary[AXES.index(side[0])][side.endswith("high")], Outflow)
+        ]
+        if free and len(free) < len(lined):
+            warnings.warn(
+                f"the absorbing layer covers the free surface at {', '.join(free)}, which no wave then "
+                f"reaches: ConvolutionalPML(…, sides={tuple(side for side in lined if side not in free)})",
+                PhyskitWarning,
+                stacklevel=3,
+            )
 
     def _require_stable(self, what: str, factor: int, why: str) -> None:
         """**Errors:** `ParameterError` unless `factor`·λ + 2μ is positive, where its numbers can be seen."""
