@@ -42,7 +42,7 @@ from ._populations import (
 )
 from ._shan_chen import ShanChen
 from ._solid_links import SolidLinks
-from ._streaming import Neighborhood, moments_of, stream_fluid, stream_heat
+from ._streaming import Neighborhood, moments_of, require_balanced, stream_fluid, stream_heat
 
 # On a lattice dt is tied to the size of cells: a shorter step alone is seldom what helps.
 _ADVICE = {
@@ -135,6 +135,7 @@ class LatticeBoltzmann(AbstractTerm):
         flow = require_populations(state, self.component)
         grid = flow.fluid.grid
         self.collision.check_lattice(flow.lattice)
+        require_balanced(flow.fluid, flow.lattice)
         if (flow.temperature is None) != (self.heat is None):
             raise ComponentError(
                 f"the equation has {'no' if self.heat is None else 'a'} heat=Heat(…), the fluid "

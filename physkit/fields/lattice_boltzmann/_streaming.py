@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import concrete_value
+from physkit.core import ParameterError, concrete_value
 from physkit.geometry import (
     AbstractBoundary,
     Dirichlet,
@@ -177,6 +177,29 @@ def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
         return out
 
     return Neighborhood(field.grid, field.data).stream(lattice, enter)
+
+
+def require_balanced(field: Field, lattice: Lattice) -> None:
+    """**Errors:** `ParameterError` where all sides have velocities that let more in than out at t = 0."""
+    net, gross = 0.0, 0.0
+    for side in sides_of(field.at_time(0.0), lattice):
+        if isinstance(side.boundary, Outflow | FixedPressure):
+            return
+        if not isinstance(side.boundary, Dirichlet):
+            continue
+        value = _wall_value(side.boundary.value, field.grid, side, field.grid.dimension)
+        inwards = concrete_value(value[side.axis])
+        if inwards is None or inwards.dtype == object:
+            return
+        # Cells are cubes: all sides have one area for each.
+        net += side.inward * float(np.sum(inwards))
+        gross += float(np.sum(np.abs(inwards)))
+    if abs(net) > 1e-3 * gross:
+        raise ParameterError(
+            f"{'more' if net > 0 else 'less'} fluid enters through the sides than leaves, by "
+            f"{abs(net) / gross:.0%}, so that its density would {'rise' if net > 0 else 'fall'} without end: "
+            "balance the velocities, or let a side be Outflow() or FixedPressure(p)"
+        )
 
 
 # --- inside ---------------------------------------------------------------------------------------

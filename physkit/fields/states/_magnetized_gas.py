@@ -216,10 +216,21 @@ class MagnetizedGas(AbstractFieldGroup):
         if not float(size) <= limit:
             values = np.abs(np.asarray(self.divergence().data))
             cell = tuple(int(i) for i in np.unravel_index(np.argmax(values), values.shape))
+            advice = "Give a vector_potential, whose curl has none"
+            if any(self._is_beside_mirror(axis, i) for axis, i in enumerate(cell)):
+                advice = (
+                    "No field passes a Mirror(), a wall that conducts: let the side be Outflow()"
+                )
             raise ParameterError(
                 f"this magnetic field has a divergence: |∇·B| h / max |B| = {float(size):.3g} in cell {cell}. "
-                "Give a vector_potential, whose curl has none"
+                f"{advice}"
             )
+
+    def _is_beside_mirror(self, axis: int, cell: int) -> bool:
+        """Whether a cell of that number along `axis` touches a mirror across it."""
+        low, high = self.density.boundary[axis]
+        end = self.grid.shape[axis] - 1
+        return (cell == 0 and isinstance(low, Mirror)) or (cell == end and isinstance(high, Mirror))
 
     def with_magnetic(self, magnetic: Sequence[Array]) -> "MagnetizedGas":
         """This gas with another field at the same points, its energy as it was."""

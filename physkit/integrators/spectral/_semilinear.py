@@ -276,8 +276,8 @@ def _symbol_of(term: AbstractTerm, state: State, method: str) -> Array | None:
         raise ParameterError(
             f"{method} advances {type(term).__name__} by its symbol, mode by mode, which needs axes "
             "that repeat; this box has walls. ARS222 and ARS343 solve for Diffusion(…, scheme=Central(2)) "
-            "between walls; for others take an explicit method, e.g. "
-            f"Strang(SSPRK3({type(term).__name__}(…)), {method}(…))"
+            "between walls, and for CahnHilliard and its like between Neumann(0.0); for others take an "
+            f"explicit method, e.g. Strang(SSPRK3({type(term).__name__}(…)), {method}(…))"
         )
     return symbol
 

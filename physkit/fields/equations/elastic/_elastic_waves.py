@@ -23,6 +23,7 @@ from physkit.core import (
     require_nonnegative,
     require_positive,
     scale_array,
+    show_numbers,
     static,
 )
 from physkit.geometry import AXES, Grid, Outflow
@@ -110,8 +111,19 @@ class ElasticWaves(AbstractStaggeredWave):
         order: int = 4,
         component: str | None = None,
     ) -> "ElasticWaves":
-        """A solid from the speeds of its waves: μ = ρc_s², λ = ρ(c_p² − 2c_s²)."""
+        """A solid from the speeds of its waves: μ = ρc_s², λ = ρ(c_p² − 2c_s²).
+
+        **Errors:** `ParameterError` for S waves as fast as P waves.
+        """
         p, s, rho = (jnp.asarray(x, float) for x in (p_speed, s_speed, density))
+        numbers = concrete_value(p), concrete_value(s)
+        if not any(x is None or x.dtype == object for x in numbers) and np.any(
+            numbers[0] <= numbers[1]
+        ):
+            raise ParameterError(
+                "P waves are faster than S waves in every solid: from_speeds(p_speed, s_speed, density); got "
+                f"{show_numbers(numbers[0])} and {show_numbers(numbers[1])}"
+            )
         return ElasticWaves(
             rho * (p**2 - 2 * s**2),
             rho * s**2,
