@@ -152,7 +152,6 @@ class ElasticWaves(AbstractStaggeredWave):
     def check_state(self, state: State) -> None:
         field = self.field(state)
         self.check_sources(field.grid)
-        self._warn_of_covered_surface(field)
         for name in ("lame_lambda", "lame_mu", "density"):
             values = getattr(self, name)
             if values.ndim and values.shape != field.grid.shape:
@@ -167,6 +166,7 @@ class ElasticWaves(AbstractStaggeredWave):
                 f"these equations have {'no' if self.layer is None else 'an'} absorbing layer, the field "
                 f"{'none' if field.memory is None else 'one'}: start from waves.add_memory(field)"
             )
+        self._warn_of_covered_surface(field)
 
     # --- steps --------------------------------------------------------------------------------------
 
