@@ -34,7 +34,8 @@ def is_on_cpu(tree: PyTree) -> bool:
 
 
 def jit_once(function: Callable) -> Callable:
-    """`function` as one program, for checks that run once: on CPUs compiled quickly, not to run fast."""
+    """`function` as one program, for checks that run once, outside of traces: on CPUs compiled quickly, not to
+    run fast."""
     optimized = eqx.filter_jit(function)
     quickly = eqx.filter_jit(function, compiler_options=QUICK_COMPILER_OPTIONS)
 

@@ -11,6 +11,7 @@ from physkit.core import (
     ShapeError,
     concrete_value,
     is_concrete,
+    is_tracing,
 )
 from physkit.geometry import Grid
 
@@ -47,7 +48,7 @@ def check_sources(maxwell: "Maxwell", field: ElectromagneticField) -> None:
 def warn_of_media_outside(maxwell: "Maxwell", grid: Grid) -> None:
     """Warn of bodies that touch no cell of the grid."""
     shaped = [medium for medium in maxwell.media if medium.shape is not None]
-    if not shaped or not is_concrete((shaped, grid)):
+    if not shaped or is_tracing() or not is_concrete((shaped, grid)):
         return
     distances = np.asarray(smallest_distances(tuple(medium.shape for medium in shaped), grid))
     reach = 0.5 * float(np.linalg.norm(np.asarray(grid.spacing)))

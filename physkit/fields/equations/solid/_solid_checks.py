@@ -15,6 +15,7 @@ from physkit.core import (
     PhyskitWarning,
     concrete_value,
     is_concrete,
+    is_tracing,
     jit_once,
 )
 from physkit.geometry import (
@@ -66,6 +67,8 @@ def check_solids(
     **Errors:** `ParameterError` for a solid at rest that covers no cell, one that leaves none, one that fills a
     side with fluid coming through, and one whose distance is none.
     """
+    if is_tracing():
+        return
     for solid in solids:
         if solid.moved_component is not None or not is_concrete((solid, grid, t)):
             continue
