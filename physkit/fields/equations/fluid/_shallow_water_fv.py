@@ -23,6 +23,7 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractBoundary, Mirror, Outflow
 
+from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
@@ -227,7 +228,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         pairs = [edges_to_faces(low, high, axis) for low, high in u_edges]
         left, right = (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs))
         # Computed once, not again in each of the two cells that it flows between.
-        fluxes = lax.optimization_barrier(self.riemann.flux(self, left, right, axis))
+        fluxes = computed_once(self.riemann.flux(self, left, right, axis))
         half = 0.5 * self.gravity
         n = grid.local_shape[axis]
 

@@ -21,6 +21,7 @@ from physkit.core import (
 )
 from physkit.geometry import AXES
 
+from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
@@ -189,10 +190,12 @@ class IdealMHD(AbstractConservationLaw):
         pairs: list[tuple[Variables, Variables]] = []
         for axis in range(grid.dimension):
             normal = _on_all_faces(gas.magnetic[axis], axis)
-            sides = reconstruct_faces(self, gas, axis)
-            pairs.append(tuple(_with_normal(side, normal, axis) for side in sides))
-        # Eight fluxes read them: without a barrier each is reconstructed once for every one of the eight.
-        pairs = jax.lax.optimization_barrier(pairs)
+            below, above = (
+                _with_normal(side, normal, axis) for side in reconstruct_faces(self, gas, axis)
+            )
+            # Eight fluxes read them: they are not reconstructed once for every one of the eight.
+            kept = computed_once((*below, *above))
+            pairs.append((kept[: len(below)], kept[len(below) :]))
         faces, flows = self._fluxes_of_all_faces(pairs, count_carried(gas))
         totals: list[Array] = []
         for axis, fluxes in enumerate(faces):
@@ -224,7 +227,7 @@ class IdealMHD(AbstractConservationLaw):
 
         left, right = join(0), join(1)
         fluxes = with_carried(self, self.riemann.flux, left, right, carried, 0)
-        fluxes = jax.lax.optimization_barrier(fluxes)
+        fluxes = computed_once(fluxes)
         flow = flow_direction(fluxes[0], left, right, 0)
         split = [jnp.split(x, cuts) for x in (*fluxes, flow)]
         faces, flows = [], []
