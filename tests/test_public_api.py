@@ -111,11 +111,12 @@ PLUMBING = {
         "execute_with_workers", "predict_batch_memory", "read_generations", "run_worker", "status", "submit",
     },
     "simulate": {
-        "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
+        "AbstractAdjoint", "AdjointCost", "AdjointReport",
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
-        "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
+        "FRAME_BYTES", "Growth", "MAX_GROWTHS", "Probe", "Progress",
         "ReversibilityReport", "StopRequest", "advance_member", "check_terms", "compiled_bytes",
-        "count_blocks", "ending_at_once", "frame_bytes_per_block", "init_and_observe", "max_blocks_per_chunk",
+        "compiler_options", "count_blocks", "ending_at_once", "frame_bytes_per_block", "init_and_observe",
+        "max_blocks_per_chunk",
         "member_code_digest", "observe_initial", "plan_start", "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip

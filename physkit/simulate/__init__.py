@@ -39,12 +39,11 @@ if TYPE_CHECKING:
     from .loop._advance import advance_member as advance_member, observe_initial as observe_initial
     from .loop._carry import Carry as Carry, check_terms as check_terms
     from .loop._chunk_program import (
-        CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
         FRAME_BYTES as FRAME_BYTES,
-        LARGE_STATE_BYTES as LARGE_STATE_BYTES,
         ChunkAttempt as ChunkAttempt,
         CompiledKinds as CompiledKinds,
         compiled_bytes as compiled_bytes,
+        compiler_options as compiler_options,
         frame_bytes_per_block as frame_bytes_per_block,
         max_blocks_per_chunk as max_blocks_per_chunk,
     )

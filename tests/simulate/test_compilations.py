@@ -13,8 +13,10 @@ import pytest
 
 import physkit as pk
 from physkit import systems
-from physkit.core import as_device_array, replace_fields
+from physkit.core import PLAIN_KERNELS, as_device_array, replace_fields
+from physkit.simulate import compiler_options, init
 
+from .problems import particles, springs
 from .test_restart_matrix import SYSTEMS
 
 FAST = {"lorenz", "lennard_jones_melt", "plasma_wave", "taylor_green_2d"}
@@ -276,3 +278,16 @@ def test_init_is_one_program():
     with compiled_programs() as programs:
         pk.init(sim, state)
     assert len(programs) == 1
+
+
+def test_only_large_states_give_up_kernels_of_whole_loops(key):
+    """On CPUs a sum over pairs of few particles is one kernel; so it is in a batch of them, however large."""
+    small = init(springs(), particles(), key=key)
+
+    def of_bytes(size, members=1):
+        return compiler_options(small.replace(state=jnp.zeros(size // 4, jnp.float32)), members)
+
+    assert of_bytes(4_000) == PLAIN_KERNELS
+    assert "xla_disable_hlo_passes" in of_bytes(2**20)
+    assert "xla_disable_hlo_passes" not in of_bytes(2**20, members=1000)
+    assert "xla_disable_hlo_passes" in of_bytes(2**24, members=8)

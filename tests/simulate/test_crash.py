@@ -26,7 +26,7 @@ from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import Every, Positions
 from physkit.particles import Particles
 from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
-from physkit.simulate import Simulation, diagnose, read_crash_record, run
+from physkit.simulate import Simulation, diagnose, init, read_crash_record, run
 from physkit.simulate.driver import _single_device
 from physkit.simulate.loop import _chunk_program
 from physkit.storage import open as open_file
@@ -131,7 +131,8 @@ def test_a_crash_without_a_folder_writes_nothing(tmp_path, monkeypatch, key):
 def test_resuming_in_one_process_does_not_recompile(tmp_path, key):
     sim, state = springs(), particles()
     run(sim, state, sim.observation_period, key=key, checkpoint=tmp_path, progress=False)
-    before = _chunk_program._of_plain_kernels._cache_size()
+    program = _chunk_program.program_of(init(sim, state, key=key))
+    before = program._cache_size()
     assert before > 0
     done = run(
         sim,
@@ -143,7 +144,7 @@ def test_resuming_in_one_process_does_not_recompile(tmp_path, key):
         progress=False,
     )
     assert done.resumed_from == sim.observation_period
-    assert _chunk_program._of_plain_kernels._cache_size() == before
+    assert program._cache_size() == before
 
 
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])

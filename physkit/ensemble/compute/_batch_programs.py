@@ -1,6 +1,6 @@
 """The compiled programs of a batch: one for each kind of work, set of devices and layout of arguments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -9,7 +9,6 @@ import jax
 from jaxtyping import Array, Bool, Int
 
 from physkit.core import Frame, Key, PyTree
-from physkit.simulate import CPU_COMPILER_OPTIONS
 
 from ._member_batch import (
     MemberBatch,
@@ -64,9 +63,9 @@ def init_program(devices: Sequence[jax.Device]) -> Callable:
     return map_over_devices(_init, devices, (None, 0, 0), (3, 4))
 
 
-def advance_program(devices: Sequence[jax.Device], on_all_cores: bool) -> Callable:
+def advance_program(devices: Sequence[jax.Device], compiler_options: Mapping[str, Any]) -> Callable:
     """`(arrays, batch, blocks, statics, max_blocks) → batch, frames, which members overflowed`."""
-    return map_over_devices(_advance, devices, (None, 0, None), (3, 4), on_all_cores)
+    return map_over_devices(_advance, devices, (None, 0, None), (3, 4), compiler_options)
 
 
 def summarize_program(devices: Sequence[jax.Device]) -> Callable:
@@ -77,7 +76,7 @@ def summarize_program(devices: Sequence[jax.Device]) -> Callable:
 def compile_advance(devices: Sequence[jax.Device], *arguments: Any) -> Any:
     """`advance_program` compiled for arguments, of which shapes are enough; nothing is run."""
     # The jitted function itself: `map_over_devices` may wrap it in a function that cannot be lowered.
-    program = _make_program(_advance, tuple(devices), (None, 0, None), (3, 4), False)
+    program = _make_program(_advance, tuple(devices), (None, 0, None), (3, 4), ())
     return program.lower(*arguments).compile()
 
 
@@ -86,13 +85,14 @@ def map_over_devices(
     devices: Sequence[jax.Device],
     axes: tuple[int | None, ...],
     static: tuple[int, ...],
-    on_all_cores: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> Callable:
     """`work`, a function of a module, compiled for devices that each have a row of the arguments with axis 0.
 
     On one device these have no axis of devices. `static`: numbers of the last arguments, which are hashable.
     """
-    program = _make_program(work, tuple(devices), axes, static, on_all_cores)
+    options = tuple((compiler_options or {}).items())
+    program = _make_program(work, tuple(devices), axes, static, options)
     # One device needs no pmap: jit has no axis of devices, and no copies to them.
     return program if len(devices) > 1 else partial(_call_on, devices[0], program)
 
@@ -103,13 +103,10 @@ def _make_program(
     devices: tuple[jax.Device, ...],
     axes: tuple[int | None, ...],
     static: tuple[int, ...],
-    on_all_cores: bool,
+    compiler_options: tuple[tuple[str, Any], ...],
 ) -> Any:
     if len(devices) == 1:
-        options: dict[str, Any] = {}
-        if on_all_cores:
-            options["compiler_options"] = CPU_COMPILER_OPTIONS
-        return jax.jit(work, static_argnums=static, **options)
+        return jax.jit(work, static_argnums=static, compiler_options=dict(compiler_options))
     in_axes = (*axes, *([None] * len(static)))
     # pmap rather than jit over a mesh: each device runs a loop of its own, without collectives, and may end it
     # early where all of its members have failed.

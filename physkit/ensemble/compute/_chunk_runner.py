@@ -23,13 +23,13 @@ from physkit.core import (
     replace_fields,
 )
 from physkit.simulate import (
-    LARGE_STATE_BYTES,
     ChunkAttempt,
     ChunkDriver,
     ChunkScheduler,
     CompiledKinds,
     StopRequest,
     compiled_bytes,
+    compiler_options,
     frame_bytes_per_block,
     init,
     max_blocks_per_chunk,
@@ -214,10 +214,7 @@ class ChunkRunner(AbstractMemberRunner):
 
     def _advance(self, batch: MemberBatch, blocks: int) -> BatchAttempt:
         """Some blocks on, with the capacities that there are."""
-        on_cpu = self.devices[0].platform == "cpu"
-        is_large = on_cpu and _nbytes(batch.carry.state) >= LARGE_STATE_BYTES
-        # Large states gain from XLA's use of all cores, small ones lose by it.
-        program = advance_program(self.devices, on_all_cores=is_large)
+        program = advance_program(self.devices, compiler_options(batch.carry, self.size))
         # The first call of a kind includes compilation: the scheduler must not take it for the pace.
         compiled = self._kinds.is_new(batch)
         began = time.monotonic()
@@ -367,7 +364,3 @@ def _as_jax(values: jax.Array | np.ndarray) -> jax.Array:
 def _concatenate(pieces: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     names = pieces[0] if pieces else {}
     return {name: np.concatenate([p[name] for p in pieces], axis=1) for name in names}
-
-
-def _nbytes(tree: PyTree) -> int:
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))

@@ -26,7 +26,7 @@ from .._capacity_rules import round_up_to_eight
 PAIRS_PER_BLOCK = 2**18
 # Where there are few pairs in all: such blocks stay in the first cache, and the compiler makes one kernel of
 # the loop over them with all that is in it. Of a larger loop it makes a kernel for each operation.
-PAIRS_PER_SMALL_BLOCK, FEW_PAIRS = 2**12, 100_000
+PAIRS_PER_SMALL_BLOCK, FEW_PAIRS = 2**12, 2**19
 # Elsewhere: few enough to fit into memory. Each block costs launches, and temporaries hardly leave registers.
 PAIRS_PER_LARGE_BLOCK = 2**26
 

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -26,14 +27,17 @@ from ._simulation import Simulation
 FRAME_BYTES = 2**26  # of frames that a chunk may hold back on the device
 MAX_BLOCKS = 4096  # of a chunk with frames: each has its row in the buffer
 MAX_BLOCKS_WITHOUT_FRAMES = 2**20
-# JAX ≥ 0.12 mistakes big CPU loops for small ones and runs their bodies on one core; without the
-# pass truly small loops are slower, hence the size of state from which it is left out.
+# JAX ≥ 0.12 makes one kernel, which runs on one core, of loops that it takes for small. Those over large states
+# are none; without the pass truly small loops are slower.
 LARGE_STATE_BYTES = 2**18
-CPU_COMPILER_OPTIONS = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
+_ALL_CORES = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
 # Kernels of JAX 0.10's older way are made in half the time. Of so small states, and of pairs of so short lists,
 # they are also faster, up to three times; of larger ones some are, and others take half as long again.
-SMALL_STATE_BYTES = 20_000
-SHORT_LISTS_BYTES = 2**19
+_SMALL_STATE_BYTES = 20_000
+# The sums over so few pairs are such a kernel. On two cores they take as long as on one.
+_SHORT_LISTS_BYTES, _LARGE_STATE_WITH_SHORT_LISTS_BYTES = 2**22, 2**20
+# Members of a batch with so few numbers each gain more by one kernel than by more cores.
+_SMALL_MEMBER_BYTES = 2**13
 
 C = TypeVar("C")
 
@@ -133,20 +137,29 @@ class ChunkProgram:
 
 # The name is part of the key of JAX's compilation cache on disk: with that of 0.1, caches stay warm.
 advance_chunk.__name__ = "_chunk"
-_as_compiled = jax.jit(advance_chunk, static_argnums=(2, 3))
-_on_all_cores = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=CPU_COMPILER_OPTIONS)
-_of_plain_kernels = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=PLAIN_KERNELS)
 
 
 def program_of(carry: Carry) -> Callable:
     """`advance_chunk`, compiled as suits the sizes in `carry` and where its arrays are."""
+    return _program_with(tuple(compiler_options(carry).items()))
+
+
+@cache  # the same jitted object each time, so that JAX finds its compiled programs again
+def _program_with(options: tuple[tuple[str, Any], ...]) -> Callable:
+    return jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=dict(options))
+
+
+def compiler_options(carry: Carry, members: int = 1) -> dict[str, Any]:
+    """XLA's options that suit the sizes in a carry, or in a batch of carries of so many members."""
     if not is_on_cpu(carry.state):
-        return _as_compiled
+        return {}
     state_bytes = array_bytes(carry.state)
-    if state_bytes >= LARGE_STATE_BYTES:
-        return _on_all_cores
-    has_short_lists = bool(find_growables(carry.aux)) and array_bytes(carry.aux) < SHORT_LISTS_BYTES
-    return _of_plain_kernels if state_bytes < SMALL_STATE_BYTES or has_short_lists else _as_compiled
+    member_bytes, cache_bytes = state_bytes // members, array_bytes(carry.aux) // members
+    if find_growables(carry.aux) and cache_bytes < _SHORT_LISTS_BYTES:
+        return PLAIN_KERNELS if member_bytes < _LARGE_STATE_WITH_SHORT_LISTS_BYTES else _ALL_CORES
+    if state_bytes >= LARGE_STATE_BYTES and (members == 1 or member_bytes >= _SMALL_MEMBER_BYTES):
+        return _ALL_CORES
+    return PLAIN_KERNELS if member_bytes < _SMALL_STATE_BYTES else {}
 
 
 def array_bytes(tree: PyTree) -> int:

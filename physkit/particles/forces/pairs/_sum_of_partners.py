@@ -12,7 +12,6 @@ from ...neighbors import PAIRS_PER_SMALL_BLOCK
 
 # A loop over blocks of so few pairs, or up to twice as many, is one kernel, whose reductions are vectorized.
 _SMALL_BLOCK = 2 * PAIRS_PER_SMALL_BLOCK
-_HAS_SCALAR_REDUCTIONS = jax.__version_info__ < (0, 11)
 
 
 def sum_of_partners(terms: PyTree) -> PyTree:
@@ -20,7 +19,7 @@ def sum_of_partners(terms: PyTree) -> PyTree:
 
     Leaves of one shape and dtype are summed by one reduction of several operands. Of a reduction each the
     compiler makes a loop each, which reads from memory what the leaves have in common, or computes it again.
-    For large blocks on a CPU JAX 0.10 does so without vector instructions: there leaf by leaf takes down to a
+    For large blocks on a CPU the one reduction has no vector instructions: there leaf by leaf takes down to a
     quarter of the time.
     """
     leaves, structure = jax.tree.flatten(terms)
@@ -42,7 +41,7 @@ class _Sum:
     def __call__(self, _: tuple, terms: tuple[Array, ...]) -> tuple[Array, ...]:
         if len(terms) == 1:
             return _one_by_one(*terms)
-        if terms[0].size <= _SMALL_BLOCK or not _HAS_SCALAR_REDUCTIONS:
+        if terms[0].size <= _SMALL_BLOCK:
             return _together(*terms)
         return jax.lax.platform_dependent(*terms, cpu=_one_by_one, default=_together)
 
