@@ -63,8 +63,8 @@ def displacement_since(
 
 def _maximum(x: Float[Array, " n"]) -> Float[Array, ""]:
     """The largest of some numbers that are not negative; infinity where one is not a number."""
-    # As whole numbers, which have the same order: of the maximum of floats, which hands on what is not a number,
-    # XLA's CPU compiler makes no vector instructions where it computes them within, and takes five times as long.
+    # As whole numbers, which have the same order: for a maximum of floats, which hands on what is not a number,
+    # XLA's CPU compiler makes no vector instructions of what it computes within, and takes four times as long.
     x = jnp.where(jnp.isnan(x), jnp.inf, x)
     whole = jnp.dtype(f"int{jnp.finfo(x.dtype).bits}")
     return jax.lax.bitcast_convert_type(jnp.max(jax.lax.bitcast_convert_type(x, whole)), x.dtype)

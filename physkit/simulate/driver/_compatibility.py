@@ -14,7 +14,6 @@ from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import init_on_one_device
 from ..loop._carry import Carry
 from ..loop._simulation import Simulation
-from ._run_result import Run
 
 # A start from a state begins at t0, whatever time the state is of.
 _START_ANEW = (
@@ -26,8 +25,8 @@ _START_ANEW = (
 def require_no_run(carry_or_state: object) -> None:
     """**Errors:** `ParameterError` for a whole `Run` or `Result` in the place of a state."""
     # What `simulate` returns is known by what it has: its class is defined beside `simulate`.
-    is_result = isinstance(getattr(carry_or_state, "carry", None), Carry | ShardedCarry)
-    if isinstance(carry_or_state, Run) or is_result:
+    holds_carry = isinstance(getattr(carry_or_state, "carry", None), Carry | ShardedCarry)
+    if holds_carry and not isinstance(carry_or_state, ShardedCarry):
         kind = type(carry_or_state).__name__
         name = kind.lower()
         raise ParameterError(
