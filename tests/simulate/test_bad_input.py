@@ -25,6 +25,8 @@ from physkit.parallel import ProcessGroup
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, HarmonicTrap, LennardJones
 from physkit.simulate import Simulation, init, run, simulate
+from physkit.simulate.distributed._sharded_carry import ShardedCarry
+from physkit.simulate.driver._compatibility import require_no_run
 from physkit.simulate.driver._same_start import require_same_start
 
 from .problems import Explosive, Springs, Sum, energy_of, particles, springs, x_of
@@ -296,5 +298,7 @@ def test_time_of_a_start_from_a_result_is_named():
     result = simulate(sim, particles(), 2)
     with pytest.raises(ParameterError, match=r"result\.carry, or start from result\.state.*t0="):
         simulate(sim, result, 2)
+    # A carry over devices holds one, too, and is where a run goes on.
+    require_no_run(ShardedCarry(result.carry, (1,)))
     with pytest.raises(ParameterError, match=r"start from carry\.state, at Simulation\(…, t0=…\)"):
         simulate(springs(observers=(Every(1, x=x_of),)), result.carry, 2)
