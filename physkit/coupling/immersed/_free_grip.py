@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import Rate, einsum, matmul
@@ -44,6 +45,7 @@ class FreeGrip(AbstractGrip):
         bodies: RigidBodies,
         solid: ImmersedBody,
         density: Float[Array, ""],
+        friction: ArrayLike,
     ):
         self.placed, self.bodies, self.solid, self.density = placed, bodies, solid, density
         grid, d = velocity[0].grid, len(velocity)
@@ -51,7 +53,7 @@ class FreeGrip(AbstractGrip):
         self.holds, self.units, self.places, self.weights, self.inside = [], [], [], [], []
         volume, held = [], []
         for k, u in enumerate(velocity):
-            hold = SolidHold(placed, t, u)
+            hold = SolidHold(placed, t, u, friction)
             weights, inside = covered_volumes(u, hold.distance[hold.middle])
             x = ghosted_coordinates(u.grid, u.location)
             which, units = motions(k, placed.from_center(x))

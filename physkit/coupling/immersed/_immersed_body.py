@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -59,9 +60,8 @@ class ImmersedBody(AbstractSolid):
 
     **Notes:** what keeps bodies off walls and one another are forces of yours. Over several devices, bodies
     in `Free()` space are on all of them, and those in a `Box` on the one whose slab they are in. Momentum of
-    bodies and fluid together is conserved to rounding. Where the layer of friction is thinner than a cell, h,
-    the flow clings to the body over three quarters of one: added mass of a disk of radius R is then 1 + 3
-    h/R, not 1. A shape other than a `Ball` fits into the box in its own axes.
+    bodies and fluid together is conserved to rounding. A shape other than a `Ball` fits into the box in its
+    own axes.
 
     **Reference:** Uhlmann, J. Comput. Phys. 209, 448 (2005); Kempe & Fröhlich, J. Comput. Phys. 231, 3663
     (2012); Sharma & Patankar, J. Comput. Phys. 205, 439 (2005).
@@ -115,10 +115,15 @@ class ImmersedBody(AbstractSolid):
             )
         return bodies
 
-    def grip(self, t: Float[Array, ""], state: State, velocity: Sequence[Field]) -> FreeGrip:
-        placed = self.place(state, velocity[0].grid)
-        bodies = self.body(state)
-        return FreeGrip(placed, t, velocity, bodies, self, self.fluid_density)
+    def grip(
+        self,
+        t: Float[Array, ""],
+        state: State,
+        velocity: Sequence[Field],
+        friction: ArrayLike = 0.0,
+    ) -> FreeGrip:
+        placed, bodies = self.place(state, velocity[0].grid), self.body(state)
+        return FreeGrip(placed, t, velocity, bodies, self, self.fluid_density, friction)
 
     def fill(self, state: dict[str, object], flow: str = "flow") -> dict[str, object]:
         """`state` with the fluid in the place of the body moving with it: where a run may start from.

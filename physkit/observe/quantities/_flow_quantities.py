@@ -168,12 +168,12 @@ class NusseltNumber(AbstractQuantity):
 class SolidForce(AbstractQuantity):
     """The force of a flow on a solid, over the fluid's density: drag and lift.
 
-        F = ∫ (−∇·(uu) − ∇p + ν∇²u) dV over the cells that the solid covers   (IncompressibleFlow)
+        F = ∫ (−∇·(uu) − ∇p + ν∇²u) dV over the cells that the solid holds   (IncompressibleFlow)
         F = Σ (e_i − u_w) f_i − (e_ī − u_w) f_ī over the links that its surface cuts   (LatticeBoltzmann)
 
-    What flows into these cells as momentum, pressure and friction: the force on a body at rest, and on one that
-    accelerates but for the momentum that its cells gain. In the plane, per length. The drag coefficient
-    of a body of width D in a flow of speed U is 2 Fₓ/(U² D).
+    What flows into these cells as momentum, pressure and friction, and the friction of those beside them: the
+    force on a body at rest, and on one that accelerates but for the momentum that its cells gain. In the plane,
+    per length. The drag coefficient of a body of width D in a flow of speed U is 2 Fₓ/(U² D).
 
     **Arguments:**
 

@@ -1,5 +1,6 @@
 """A cylinder across a channel: Schäfer and Turek's benchmark."""
 
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import Module, param
@@ -25,7 +26,7 @@ class _Parabola(Module):
     def along_channel(self, y: Array) -> Array:
         return 6 * self.mean * y * (_WIDTH - y) / _WIDTH**2
 
-    def __call__(self, t: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    def __call__(self, t: ArrayLike, x: Array, y: Array) -> tuple[Array, Array]:
         del t, x
         return self.along_channel(y), 0 * y
 

@@ -32,7 +32,8 @@ Point = Sequence[Array]  # coordinates, one array per axis, ready to broadcast
 class AbstractSolid(Module):
     """A body in a flow, at rest or moving: `IncompressibleFlow(…, solids=(body,))`.
 
-    Write `distance`, and `velocity` for one that moves; parameters of both have derivatives.
+    Write `distance`, and `velocity` for one that moves; parameters of both have derivatives. At least two
+    cells thick: through a thinner one the flow leaks.
     """
 
     @abc.abstractmethod
@@ -51,10 +52,16 @@ class AbstractSolid(Module):
         del state, grid
         return self
 
-    def grip(self, t: Float[Array, ""], state: State, velocity: Sequence[Field]) -> "AbstractGrip":
-        """How it holds a velocity like `velocity` at time t."""
+    def grip(
+        self,
+        t: Float[Array, ""],
+        state: State,
+        velocity: Sequence[Field],
+        friction: ArrayLike,
+    ) -> "AbstractGrip":
+        """How it holds a velocity like `velocity` at time t; `friction`: as of `SolidHold`."""
         del state
-        return GivenGrip(self, t, velocity)
+        return GivenGrip(self, t, velocity, friction)
 
     def check_start(self, state: State, flow: FlowState) -> None:
         """Compare its numbers with those of a state, where they can be seen; here nothing."""
@@ -135,12 +142,6 @@ def require_distance(distance: ArrayLike) -> Array:
     return distance
 
 
-def forced_share(distance: Array, grid: Grid) -> Array:
-    """How firmly a solid holds the flow: 1 where it is, 0 from a cell off its surface on, linear between."""
-    size = grid.cell_volume ** (1 / grid.dimension)
-    return jnp.clip(1 - distance / size, 0.0, 1.0)
-
-
 def ghosted_coordinates(grid: Grid, location: Location | None = None) -> list[Array]:
     """Coordinates with one more point at both ends of every axis; at cell centers if no location is given."""
     # Points and spacing are of one grid: those of several fields are equal, but each has a derivative, and over
@@ -151,16 +152,6 @@ def ghosted_coordinates(grid: Grid, location: Location | None = None) -> list[Ar
             jax.lax.slice_in_dim(along, n, n + 1, axis=k) for n in (0, along.shape[k] - 1)
         )
         out.append(jnp.concatenate([first - spacing[k], along, last + spacing[k]], axis=k))
-    return out
-
-
-def impose_solids(
-    solids: Sequence[AbstractSolid], t: Float[Array, ""], velocity: Sequence[Field]
-) -> list[Field]:
-    """`velocity` with that of the solids where they are: the direct forcing of a step."""
-    out = list(velocity)
-    for solid in solids:
-        out = GivenGrip(solid, t, out).hold(out)
     return out
 
 
@@ -189,8 +180,14 @@ class AbstractGrip(abc.ABC):
 class GivenGrip(AbstractGrip):
     """Of a solid that moves as it says."""
 
-    def __init__(self, solid: AbstractSolid, t: Float[Array, ""], velocity: Sequence[Field]):
-        self.holds = [SolidHold(solid, t, u) for u in velocity]
+    def __init__(
+        self,
+        solid: AbstractSolid,
+        t: Float[Array, ""],
+        velocity: Sequence[Field],
+        friction: ArrayLike,
+    ):
+        self.holds = [SolidHold(solid, t, u, friction) for u in velocity]
         self._own = []
         for k, (u, hold) in enumerate(zip(velocity, self.holds, strict=True)):
             x = ghosted_coordinates(u.grid, u.location)
@@ -205,52 +202,71 @@ class GivenGrip(AbstractGrip):
 
 
 class SolidHold:
-    """What a solid makes of one component of a velocity, where it is, and less than a cell off.
+    """What a solid makes of one component of a velocity, where it is and at the points beside it.
 
-        u ← u + s (own + Σ_k a_k (u − own)_k − u)
+        w ← 0 inside,   w ← (w + Σ_j μ_j w_j) / (1 + λ) beside it,   w = u − own
 
-    Off the surface the flow is held to a straight line from the surface to the next point outside along each
-    axis k, weighted by the normal squared: the surface is where the distance vanishes, not where cells end.
+    Inside the flow takes its velocity. Points beside it feel its friction alone: the second difference along an
+    axis that the surface cuts reaches to the cut, a part θ of a cell off, and not to the next point,
 
+        ∂²w/∂x² = 2/h² [(w₊ − w)/θ₊ + (w₋ − w)/θ₋] / (θ₊ + θ₋),   w± = 0 at a cut
+
+    λ and μ are what this adds to the usual difference, times `friction`, solved for at the point itself: the
+    nearer the surface, the more firmly it holds.
+
+    - `friction`: viscosity times the time that it acts, length².
     - `distance`: from the surface, with one more point at both ends of every axis.
+    - `kept`: the share 1 / (1 + λ) of its own velocity that the flow keeps, 0 inside.
 
-    **Reference:** Fadlun et al., J. Comput. Phys. 161, 35 (2000).
+    **Reference:** Shortley & Weller, J. Appl. Phys. 9, 334 (1938); Fadlun et al., J. Comput. Phys. 161, 35
+    (2000).
     """
 
-    def __init__(self, solid: AbstractSolid, t: Float[Array, ""], u: Field):
+    def __init__(self, solid: AbstractSolid, t: Float[Array, ""], u: Field, friction: ArrayLike):
         grid = u.grid
         x = ghosted_coordinates(grid, u.location)
         self.shape = tuple(n + 2 for n in u.data.shape)
         self.distance = jnp.broadcast_to(surface_distance(solid, t, x), self.shape)
         self.middle = (slice(1, -1),) * grid.dimension
         here = self.distance[self.middle]
-        self.share = forced_share(here, grid)
-        self.rises, parts, weight = [], [], jnp.zeros_like(here)
+        outside = here > 0
+        least, added = jnp.finfo(here.dtype).eps, jnp.zeros_like(here)
+        self.weights = []  # μ of the points before and after, along each axis
         for k in range(grid.dimension):
-            below, above = self._beside(k)
-            rise = (self.distance[above] - self.distance[below]) / grid.spacing[k]
-            off = jnp.where(rise > 0, self.distance[above], self.distance[below])
-            self.rises.append(rise > 0)
-            parts.append(rise * rise / jnp.where(off > 0, off, 1))
-            weight = weight + rise * rise
-        scale = jnp.maximum(here, 0) / jnp.where(weight > 0, weight, 1)
-        self.weights = [scale * part for part in parts]
+            off = [self.distance[side] for side in self._beside(k)]
+            cuts = [outside & (x <= 0) for x in off]
+            parts = [
+                jnp.where(cut, jnp.maximum(here / jnp.where(cut, here - x, 1), least), 1)
+                for cut, x in zip(cuts, off, strict=True)
+            ]
+            scale = friction / grid.spacing[k] ** 2
+            added = added + scale * (2 / (parts[0] * parts[1]) - 2)
+            both = parts[0] + parts[1]
+            self.weights.append(
+                [
+                    jnp.where(cut, 0, scale * (2 / (both * part) - 1))
+                    for cut, part in zip(cuts, parts, strict=True)
+                ]
+            )
+        self.kept = jnp.where(outside, 1 / (1 + added), 0)
 
     def of(self, own: Array, u: Field | None = None) -> Array:
         """The held values of `u`, 0 if left out; `own`: the velocity of the body, `[*points + 2]`."""
-        target = own[self.middle]
-        for k, (rises, weight) in enumerate(zip(self.rises, self.weights, strict=True)):
-            below, above = self._beside(k)
-            excess = jnp.where(rises, -own[above], -own[below])
+        mine = own[self.middle]
+        excess = -mine if u is None else u.data - mine
+        for k, weights in enumerate(self.weights):
+            sides = self._beside(k)
+            beside = [-own[side] for side in sides]
             if u is not None:
                 padded = u.padded(ghost_widths(k, u.grid.dimension, 1))
                 n = u.data.shape[k]
-                low, high = (jax.lax.slice_in_dim(padded, j, n + j, axis=k) for j in (0, 2))
-                excess = excess + jnp.where(rises, high, low)
-            target = target + weight * excess
-        if u is None:
-            return self.share * target
-        return u.data + self.share * (target - u.data)
+                beside = [
+                    jax.lax.slice_in_dim(padded, j, n + j, axis=k) + x
+                    for j, x in zip((0, 2), beside, strict=True)
+                ]
+            for weight, x in zip(weights, beside, strict=True):
+                excess = excess + weight * x
+        return mine + self.kept * excess
 
     def _beside(self, k: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """The points before and after along axis k."""

@@ -179,8 +179,7 @@ def cylinder() -> dict[str, Any]:
     """DFG 2D-1 at 440 × 82 cells, 20 across the cylinder, until t = 8: drag, lift, and the pressure of
     the foremost point of the cylinder less that of the rearmost.
 
-    Pressure is that of the flow where the body does not hold it, 1½, 3 and 4½ cells off, extended to the
-    surface.
+    Pressure is that ½, 1½ and 2½ cells off, extended to the surface.
     """
     from scipy.interpolate import (
         RegularGridInterpolator,  # here: it takes part of a second to import
@@ -195,9 +194,9 @@ def cylinder() -> dict[str, Any]:
     pressure = RegularGridInterpolator(
         (x, y), np.asarray(result.state.pressure.data), method="cubic"
     )
-    off = 1.5 * 0.41 / 82 * np.arange(1, 4)
+    off = 0.41 / 82 * (0.5 + np.arange(3))
     ends = (pressure(np.stack([x, 0 * x + 0.2], 1)) for x in (0.15 - off, 0.25 + off))
-    front, back = (np.array([3, -3, 1]) @ values for values in ends)
+    front, back = (np.array([1.875, -1.25, 0.375]) @ values for values in ends)
     return {
         "drag": drag,
         "lift": lift,
