@@ -1,13 +1,15 @@
 """Several sets of particles as one, as a force sees them that acts on all."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ParameterError, replace_fields
+from physkit.core import DeclarationError, ParameterError, replace_fields
 
 from ._particles import Particles
+from .decomposition._ownership import Ownership
 
 
 def concatenate_particles(parts: Sequence[Particles], what: Sequence[str]) -> Particles:
@@ -15,13 +17,12 @@ def concatenate_particles(parts: Sequence[Particles], what: Sequence[str]) -> Pa
 
     - `what`: what each of the parts is, for the error.
 
-    **Errors:** `ParameterError` where only some of them have charges, or species.
+    **Errors:** `ParameterError` where only some of them have charges, or species; `DeclarationError` where only
+    some are cut into slabs over devices.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
-    for part in parts:
-        part.require_single_device("a force on several components at once")
     rows = {name: [getattr(part, name) for part in parts] for name in first.row_names}
     for name in ("charge", "species"):
         missing = [x is None for x in rows[name]]
@@ -32,7 +33,8 @@ def concatenate_particles(parts: Sequence[Particles], what: Sequence[str]) -> Pa
             )
     rows["frozen"] = _frozen(parts)
     joined = {name: None if x[0] is None else jnp.concatenate(x) for name, x in rows.items() if x}
-    joined["id"] = _distinct_ids(rows["id"])
+    joined["id"] = _distinct_ids(parts)
+    joined["ownership"] = _ownership(parts, what)
     return replace_fields(first, {**joined, "fixed_point": None, "constraints": None})
 
 
@@ -44,9 +46,26 @@ def _frozen(parts: Sequence[Particles]) -> list[Array | None]:
     ]
 
 
-def _distinct_ids(ids: Sequence[Array]) -> Array:
+def _distinct_ids(parts: Sequence[Particles]) -> Array:
     """Those of the first as they are; of the others, counted on."""
-    distinct = [ids[0]]
-    for more in ids[1:]:
-        distinct.append(more + jnp.max(distinct[-1], initial=-1) + 1)
+    distinct, begin = [parts[0].id], 0
+    for before, part in pairwise(parts):
+        # A device need not hold the last of them.
+        present = before.mask_empty(before.id + 1)
+        begin = begin + before.space.max(jnp.max(present, initial=0))
+        distinct.append(part.id + begin)
     return jnp.concatenate(distinct)
+
+
+def _ownership(parts: Sequence[Particles], what: Sequence[str]) -> Ownership | None:
+    owned = [part.ownership for part in parts]
+    whole = [name for name, x in zip(what, owned, strict=True) if x is None]
+    if len(whole) == len(parts):
+        return None
+    first, *others = (x for x in owned if x is not None)
+    if whole or any(x.axis != first.axis for x in others):
+        raise DeclarationError(
+            "components that one force acts on are cut over devices alike: in a Box each, and along the same "
+            f"axis; {', '.join(whole) or 'these'} are not"
+        )
+    return first.joined(others)

@@ -169,14 +169,7 @@ class Angular(pk.AbstractManyBodyPotential):
 
 def molecules() -> tuple[Any, Any]:
     """Rigid molecules of two sites that turn, whose sites stand out of their slab; springs between some."""
-    rng = np.random.default_rng(0)
-    grid = np.stack(np.meshgrid(np.arange(12), np.arange(4), [0, 1], indexing="ij"), -1)
-    centers = 1.8 * (grid.reshape(-1, 3) + 0.5) + 0.05 * rng.standard_normal((96, 3))
-    bodies = RigidBodies.from_molecule(
-        [[-0.4, 0.0, 0.0], [0.3, 0.0, 0.0]], centers, [1.0, 1.5], Box([21.6, 7.2, 3.6]),
-        orientation=random_orientations(jax.random.key(2), 96),
-        velocity=rng.standard_normal((96, 3)) + np.array([5.0, 0.0, 0.0]), site_species=[0, 1],
-    )  # fmt: skip
+    bodies = _bodies()
     # Site 1 of one molecule and site 0 of the next along x, across slabs.
     first = np.arange(0, 88, 3)
     springs = np.stack([2 * first + 1, 2 * (first + 8)], axis=1)
@@ -185,6 +178,33 @@ def molecules() -> tuple[Any, Any]:
     force = force + SiteForce(HarmonicBonds(springs, 5.0, 1.2))
     observers = Every(20, energy=TotalEnergy(), x=Positions(), sites=Positions(sites=True))
     return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), bodies
+
+
+def solution() -> tuple[Any, Any]:
+    """Such molecules and atoms between them, which one force sees as one; springs between both."""
+    bodies, names = _bodies(), ["molecules", "atoms"]
+    x = 1.8 * np.stack(np.meshgrid(np.arange(0, 12, 2), np.arange(4), [0, 1], indexing="ij"), -1)
+    speed = np.random.default_rng(1).standard_normal((48, 3)) - np.array([4.0, 0.0, 0.0])
+    atoms = Particles(x.reshape(-1, 3), speed, space=bodies.space, species=[1] * 48)
+    # The molecule of the next slab's side, and the atom.
+    springs = np.stack([2 * np.arange(0, 96, 8), 192 + np.arange(0, 48, 4)], axis=1)
+    pair = LennardJones([[1.0, 0.6], [0.6, 0.8]], [[1.0, 0.9], [0.9, 0.8]])
+    force = SiteForce(Pairwise(pair, 1.6, 0.1, exclude=bodies.site_pairs), names)
+    force = force + SiteForce(HarmonicBonds(springs, 0.5, 1.2), names)
+    observers = Every(20, energy=TotalEnergy(), x=Positions("atoms"), v=Velocities("molecules"))
+    sim = pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers)
+    return sim, {"molecules": bodies, "atoms": atoms}
+
+
+def _bodies() -> RigidBodies:
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(np.arange(12), np.arange(4), [0, 1], indexing="ij"), -1)
+    centers = 1.8 * (grid.reshape(-1, 3) + 0.5) + 0.05 * rng.standard_normal((96, 3))
+    return RigidBodies.from_molecule(
+        [[-0.4, 0.0, 0.0], [0.3, 0.0, 0.0]], centers, [1.0, 1.5], Box([21.6, 7.2, 3.6]),
+        orientation=random_orientations(jax.random.key(2), 96),
+        velocity=rng.standard_normal((96, 3)) + np.array([5.0, 0.0, 0.0]), site_species=[0, 1],
+    )  # fmt: skip
 
 
 def many_body() -> tuple[Any, Any]:
@@ -302,6 +322,7 @@ SYSTEMS = {
         bonded,
         constrained,
         molecules,
+        solution,
         many_body,
         passing,
         walled,

@@ -22,7 +22,7 @@ from physkit.core import (
     shard,
     unshard,
 )
-from physkit.geometry import Box
+from physkit.geometry import Box, Free
 from physkit.parallel import Spmd
 from physkit.particles import Particles
 from physkit.particles.forces import (
@@ -338,8 +338,9 @@ def test_states_that_cannot_be_sharded_raise():
     _, bodies = SYSTEMS["molecules"]()
     pairs = Pairwise(pk.potentials.WCA(), 1.2, 0.1)
     both = pk.VelocityVerlet(pk.forces.SiteForce(pairs, component=["a", "b"]))
-    with pytest.raises(DeclarationError, match="several components at once cannot be sharded"):
-        pk.simulate(pk.Simulation(both, dt=0.01), {"a": bodies, "b": bodies}, 1, devices=(2,))
+    state = {"a": bodies, "b": bodies.replace(space=Free())}
+    with pytest.raises(DeclarationError, match="same axis; b are not"):
+        pk.simulate(pk.Simulation(both, dt=0.01), state, 1, devices=(2,))
     mesh, plasma = SYSTEMS["plasma"]()
     backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())
     with pytest.raises(pk.errors.NotReversible, match="what each device deposits"):

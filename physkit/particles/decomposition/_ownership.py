@@ -1,5 +1,7 @@
 """Which particles a device owns, of all that a domain holds."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -43,7 +45,8 @@ class Ownership(AbstractGrowable):
     - `box_lengths`: lengths of the box when it was cut, from which capacities are estimated; None where a
       trace hid them.
     - `part_reach`: how far the parts of a particle, the sites of a body, are from it, in widths of the slab;
-      None where a trace hid it. `rows_per_slot`: 1, and of the parts themselves how many a particle has.
+      None where a trace hid it.
+    - `blocks`: of particles that stand for others, parts of them or several sets in one: see `row_blocks`.
     """
 
     mask: Bool[Array, "*b n"] = data()
@@ -57,7 +60,7 @@ class Ownership(AbstractGrowable):
     migration_margin: float = static()
     box_lengths: tuple[float, ...] | None = static()
     part_reach: float | None = static(default=0.0)
-    rows_per_slot: int = static(default=1)
+    blocks: tuple[tuple[int, int], ...] | None = static(default=None)
 
     def invalidate(self) -> "Ownership":
         return self  # it says itself which particle is in which row
@@ -66,6 +69,11 @@ class Ownership(AbstractGrowable):
     def num_slots(self) -> int:
         """How many particles fit."""
         return self.mask.shape[-1]
+
+    @property
+    def row_blocks(self) -> tuple[tuple[int, int], ...]:
+        """Whose rows these are, one component after the other: its slots, and how many rows each slot has."""
+        return ((self.num_slots, 1),) if self.blocks is None else self.blocks
 
     @property
     def required(self) -> Int[Array, "*b"]:
@@ -118,7 +126,28 @@ class Ownership(AbstractGrowable):
                 # They change devices with their particle, and are outside by so much more.
                 "migration_margin": self.migration_margin + self.part_reach,
                 "part_reach": 0.0,
-                "rows_per_slot": count,
+                "blocks": ((self.num_slots, count),),
+            },
+        )
+
+    def joined(self, others: Sequence["Ownership"]) -> "Ownership":
+        """That of these particles and of others that are cut alike, one set after the other."""
+        parts, begin, index = [self, *others], 0, []
+        total = sum(part.num_particles for part in parts)
+        for part in parts:
+            index.append(jnp.where(part.mask, part.global_index + begin, total))
+            begin += part.num_particles
+        return replace_fields(
+            self,
+            {
+                "mask": jnp.concatenate([part.mask for part in parts]),
+                "global_index": jnp.concatenate(index),
+                "num_present": sum(part.num_present for part in parts),
+                "num_leaving": sum(part.num_leaving for part in parts),
+                "send_capacity": sum(part.send_capacity for part in parts),
+                "num_particles": total,
+                "migration_margin": max(part.migration_margin for part in parts),
+                "blocks": tuple(block for part in parts for block in part.row_blocks),
             },
         )
 

@@ -21,19 +21,19 @@ class AbstractShardedCache(AbstractGrowable):
 
     - `peak_counts`: for each part the largest count so far.
     - `stale`: whether it must be rebuilt before it is used.
-    - `rows_per_slot`: 1, and for the sites of bodies how many a body has.
+    - `row_blocks`: as of `Ownership`, whose rows it refers to.
     - `part_names`: what messages call the parts, in the order of `peak_counts`.
     """
 
     peak_counts: eqx.AbstractVar[Int[Array, "*b parts"]]
     stale: eqx.AbstractVar[Bool[Array, "*b"]]
-    rows_per_slot: eqx.AbstractVar[int]
+    row_blocks: eqx.AbstractVar[tuple[tuple[int, int], ...]]
     part_names: eqx.AbstractClassVar[tuple[str, ...]]
 
     @property
     @abc.abstractmethod
     def num_slots(self) -> int:
-        """Number of rows of this device's arrays: `rows_per_slot` for each slot of a component."""
+        """Number of rows of this device's arrays."""
 
     @property
     @abc.abstractmethod
@@ -45,6 +45,15 @@ class AbstractShardedCache(AbstractGrowable):
         self, num_slots: int | None = None, capacities: tuple[int, ...] | None = None
     ) -> "AbstractShardedCache":
         """An empty, stale cache of these sizes; None for the present ones. Host only."""
+
+    def resize_slots(self, num_slots: dict[int, int]) -> "AbstractShardedCache":
+        """An empty, stale cache for components whose numbers of slots changed from the keys to the values.
+
+        Host only.
+        """
+        blocks = tuple((num_slots.get(slots, slots), each) for slots, each in self.row_blocks)
+        resized = self.resize(num_slots=sum(slots * each for slots, each in blocks))
+        return replace_fields(resized, {"row_blocks": blocks})
 
     @property
     def required(self) -> Int[Array, "*b"]:

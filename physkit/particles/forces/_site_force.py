@@ -54,7 +54,7 @@ class SiteForce(AbstractWrappedForce):
       is one component.
 
     **Errors:** `ComponentError` where the components are no rigid bodies or particles; `DeclarationError` for
-    what is no force, and for several components that are cut into slabs over devices.
+    what is no force, and for several components of which only some are cut into slabs over devices.
 
     **Notes:** sites of one body interact as long as they are not in `exclude=bodies.site_pairs`: that moves
     nothing, but costs time, and its energy counts. The virial is that of the centers (molecular): on average

@@ -52,7 +52,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
     - `num_rebuilds`, `faults`: as in `NeighborList`.
     - `excluded`: for each particle, by global index, the global indices of those left out of its row.
     - `shape`, `slots`: of `cells`.
-    - `reverse`: of `pairs`. `rows_per_slot`: as of `Ownership`.
+    - `reverse`: of `pairs`. `row_blocks`: as of `Ownership`.
     """
 
     part_names: ClassVar[tuple[str, ...]] = (
@@ -79,7 +79,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
     cutoff: float = static()
     skin: float = static()
     reverse: Int[Array, "*b m k"] | None = data(None)
-    rows_per_slot: int = static(default=1)
+    row_blocks: tuple[tuple[int, int], ...] = static(default=())
 
     @property
     def pairs(self) -> ListedPairs:
@@ -264,7 +264,7 @@ def sharded_neighbor_list(
         cutoff,
         skin,
         jnp.zeros((extended, neighbors), jnp.int32) if with_reverse else None,
-        ownership.rows_per_slot,
+        ownership.row_blocks,
     ).update(particles)
 
 

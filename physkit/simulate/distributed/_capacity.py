@@ -166,10 +166,7 @@ def _resize_caches(aux: PyTree, num_slots: dict[int, int]) -> PyTree:
     """Empty caches, for components whose numbers of slots have changed from the keys to the values."""
 
     def resize(x: PyTree) -> PyTree:
-        if not _is_cache(x):
-            return x
-        slots = num_slots.get(x.num_slots // x.rows_per_slot)
-        return x.resize(num_slots=None if slots is None else slots * x.rows_per_slot)
+        return x.resize_slots(num_slots) if _is_cache(x) else x
 
     return jax.tree.map(resize, aux, is_leaf=_is_cache)
 

@@ -43,7 +43,7 @@ class ShardedTuples(AbstractShardedCache):
     - `edge`: `[g]`, rows of the particles that are sent to both neighbors.
     - `peak_counts`: the most tuples and the most such particles so far.
     - `stale`: whether the tables must be rebuilt; `faults`: whether a bonded particle was not found.
-    - `rows_per_slot`: as of `Ownership`.
+    - `row_blocks`: as of `Ownership`.
     """
 
     part_names: ClassVar[tuple[str, ...]] = "bonds or angles of a slab", "ghosts of bonds"
@@ -57,7 +57,7 @@ class ShardedTuples(AbstractShardedCache):
     peak_counts: Int[Array, "*b 2"] = data()
     stale: Bool[Array, "*b"] = data()
     faults: Faults
-    rows_per_slot: int = static(default=1)
+    row_blocks: tuple[tuple[int, int], ...] = static(default=())
 
     # --- capacities --------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class ShardedTuples(AbstractShardedCache):
         empty = _empty_tuples(
             (m, width, max_entries), n, (found, ghosts), self.peak_counts, self.stale.shape
         )
-        return replace_fields(empty, {"rows_per_slot": self.rows_per_slot})
+        return replace_fields(empty, {"row_blocks": self.row_blocks})
 
     # --- the interface of `Tuples` -----------------------------------------------------------------
 
@@ -181,7 +181,7 @@ def _initial_tuples(tuples: Tuples, particles: Particles) -> ShardedTuples:
     ownership = require_ownership(particles.ownership)
     devices = particles.space.comm.axis_size(ownership.axis)
     empty = empty_tuples_for(tuples, ownership.num_slots, devices, ())
-    return replace_fields(empty, {"rows_per_slot": ownership.rows_per_slot})
+    return replace_fields(empty, {"row_blocks": ownership.row_blocks})
 
 
 def empty_tuples_for(tuples: Tuples, n: int, devices: int, batch: tuple[int, ...]) -> ShardedTuples:
