@@ -146,7 +146,8 @@ def check_terms(sim: Simulation, state: State, *, checks_step: bool = True) -> N
     terms: list[AbstractTerm] = []
     for term in found:
         term.check_state(state)
-        term.check_time(state, sim.t0)
+        if isinstance(term, AbstractTerm):
+            term.check_time(state, sim.t0)
         terms += term.terms if isinstance(term, Tendencies) else ()
     for k, term in enumerate(terms):
         term.check_beside(terms[:k] + terms[k + 1 :], state)

@@ -116,13 +116,11 @@ class ElasticWaves(AbstractStaggeredWave):
         **Errors:** `ParameterError` for S waves as fast as P waves.
         """
         p, s, rho = (jnp.asarray(x, float) for x in (p_speed, s_speed, density))
-        numbers = concrete_value(p), concrete_value(s)
-        if not any(x is None or x.dtype == object for x in numbers) and np.any(
-            numbers[0] <= numbers[1]
-        ):
+        fast, slow = concrete_value(p), concrete_value(s)
+        if fast is not None and slow is not None and np.any(fast <= slow):
             raise ParameterError(
                 "P waves are faster than S waves in every solid: from_speeds(p_speed, s_speed, density); got "
-                f"{show_numbers(numbers[0])} and {show_numbers(numbers[1])}"
+                f"{show_numbers(fast)} and {show_numbers(slow)}"
             )
         return ElasticWaves(
             rho * (p**2 - 2 * s**2),
@@ -287,13 +285,12 @@ class ElasticWaves(AbstractStaggeredWave):
 
     def _warn_of_covered_surface(self, field: ElasticField) -> None:
         """Warn of a free surface beside held sides, where a layer takes all waves before they reach it."""
-        lined = () if self.layer is None else self.layer.sides_of(field.grid)
-        velocity = next(iter(field.velocity.values()))
-        free = [
-            side
-            for side in lined
-            if isinstance(velocity.boundary[AXES.index(side[0])][side.endswith("high")], Outflow)
-        ]
+        boundary = next(iter(field.velocity.values())).boundary
+        if self.layer is None or boundary is None:
+            return
+        lined = self.layer.sides_of(field.grid)
+        ends = {side: boundary[AXES.index(side[0])] or (None, None) for side in lined}
+        free = [side for side in lined if isinstance(ends[side][side.endswith("high")], Outflow)]
         if free and len(free) < len(lined):
             warnings.warn(
                 f"the absorbing layer covers the free surface at {', '.join(free)}, which no wave then "
