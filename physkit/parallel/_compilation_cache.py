@@ -24,7 +24,8 @@ def use_compilation_cache(
 
     Call it once, before the first simulation; `physkit …` commands do. Processes that this one starts keep
     theirs there, too. Code, shapes, precision, JAX's version and the kind of processor are part of a program's
-    name in the folder: nothing needs to be cleared after a change, and machines may share a home.
+    name; each number of cores that a process may use has a folder of its own in it, as XLA divides the work
+    when it compiles. So nothing needs to be cleared after a change, and machines may share a home.
 
     **Arguments:**
 
@@ -33,7 +34,7 @@ def use_compilation_cache(
       there: let nobody write there whom you would not let run code.
     - `max_bytes`: beyond that, programs are removed that have not been used for longest.
 
-    **Returns:** the folder; None, with a warning, where nothing can be written, as on a read-only home:
+    **Returns:** the folder of this number of cores; None, with a warning, where nothing can be written, as on a read-only home:
     programs are then compiled in every process.
 
     **Notes:** processes may share the folder: each reads and writes under a lock. What a kill or a full disk
@@ -43,7 +44,10 @@ def use_compilation_cache(
     if folder is None and chosen:
         return Path(chosen)
     try:
-        path = _default_folder() if folder is None else Path(folder).expanduser().absolute()
+        shared = _default_folder() if folder is None else Path(folder).expanduser().absolute()
+        shared.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # XLA names no number of cores: a program that was compiled on one would run on one.
+        path = shared / f"cores-{_usable_cores()}"
         _make_writable(path)
         _remove_incomplete(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
@@ -85,9 +89,16 @@ def _default_folder() -> Path:
     return Path.home() / ".cache" / "physkit"
 
 
+def _usable_cores() -> int:
+    # Not all systems can hold a process to some of their cores.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _make_writable(path: Path) -> None:
     """**Errors:** `OSError` where no file can be written there."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.mkdir(exist_ok=True, mode=0o700)
     with tempfile.TemporaryFile(dir=path) as file:
         file.write(b"x")
 

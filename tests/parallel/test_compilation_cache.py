@@ -12,10 +12,13 @@ import physkit as pk
 from physkit.parallel import note_on_compiling, use_compilation_cache
 
 ROOT = Path(__file__).parents[2]
+USABLE_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 # Compiles one program of its own and prints where programs are kept, what was read from there, and the result.
 SCRIPT = """
-import resource, sys, warnings
+import os, resource, sys, warnings
+if "alone" in sys.argv:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import jax, jax.numpy as jnp
 if "strict" in sys.argv:
     warnings.simplefilter("error")
@@ -52,7 +55,8 @@ def finish(process: subprocess.Popen) -> tuple[str, str, str, str]:
 def test_programs_are_kept_for_the_next_process_and_shared_by_several(tmp_path):
     started = [start(tmp_path, "strict") for _ in range(4)]
     first = [finish(process) for process in started]
-    assert {folder for folder, _, _, _ in first} == {str(tmp_path / "physkit")}
+    (folder,) = {folder for folder, _, _, _ in first}
+    assert Path(folder).parent == tmp_path / "physkit"
     assert len({value for _, _, value, _ in first}) == 1
     assert any(found == "miss" for _, found, _, _ in first)
     _, found, value, _ = finish(start(tmp_path, "strict"))
@@ -63,7 +67,7 @@ def test_programs_are_kept_for_the_next_process_and_shared_by_several(tmp_path):
 def test_a_full_disk_costs_a_warning_once(tmp_path):
     _, _, value, errors = finish(start(tmp_path, "full"))
     assert "Error writing persistent compilation cache" in errors
-    assert list((tmp_path / "physkit").glob("*-cache")), "nothing was cut off: this shows nothing"
+    assert list((tmp_path / "physkit").glob("*/*-cache")), "nothing was cut off: this shows nothing"
     # What was cut off is no obstacle to the next process, which compiles and keeps the program.
     assert finish(start(tmp_path, "strict"))[1:3] == ("miss", value)
     assert finish(start(tmp_path, "strict"))[1:3] == ("hit", value)
@@ -106,3 +110,13 @@ def test_long_compilations_are_told_where_nothing_is_kept(without_cache, monkeyp
     assert capsys.readouterr().err.count("pk.use_compilation_cache()") == 1
     jax.config.update("jax_compilation_cache_dir", "/anywhere")
     assert note_on_compiling(14.0) is None
+
+
+@pytest.mark.skipif(USABLE_CORES < 2, reason="a process of one core")
+def test_programs_for_other_numbers_of_cores_are_others(tmp_path):
+    """XLA divides the work among cores when it compiles."""
+    alone, _, _, _ = finish(start(tmp_path, "alone"))
+    folder, found, _, _ = finish(start(tmp_path))
+    assert Path(alone).name == "cores-1"
+    assert folder != alone
+    assert found == "miss"
