@@ -34,8 +34,8 @@ def use_compilation_cache(
       there: let nobody write there whom you would not let run code.
     - `max_bytes`: beyond that, programs are removed that have not been used for longest.
 
-    **Returns:** the folder of this number of cores; None, with a warning, where nothing can be written, as on a read-only home:
-    programs are then compiled in every process.
+    **Returns:** the folder of this number of cores; None, with a warning, where nothing can be written, as on
+    a read-only home: programs are then compiled in every process.
 
     **Notes:** processes may share the folder: each reads and writes under a lock. What a kill or a full disk
     has cut off is removed by the next call. On a full disk JAX warns, and the run goes on.
