@@ -327,7 +327,10 @@ def test_systems_equal_those_of_one_device(name, devices, tolerance):
 def test_every_system_passes_check_devices(name):
     case, grids = field_cases.SYSTEMS[name]
     sim, state, steps = case()
-    check_devices(sim, state, steps, devices=field_cases.GRADIENT_GRIDS[len(grids)])
+    # A disk two cells wide: friction is solved for beside its surface, which makes rounding ten times as large.
+    compare = "solve" if name == "settling_disk" else "sum"
+    grids = field_cases.GRADIENT_GRIDS[len(grids)]
+    check_devices(sim, state, steps, devices=grids, compare=compare)
 
 
 @pytest.mark.slow
