@@ -1,10 +1,10 @@
 """What a step of a stencil carries through memory, beside what it must: `python -m benchmarks.memory_traffic`.
 
 For each case the numbers of a cell that one step must read and write, those that XLA's program reads and
-writes by its own count (each loop by itself, as if no cache kept anything; of a large gas, which is computed in
-slabs, that of one slab), the rate by the clock on all cores,
-and that rate as a share of what the bandwidth allows with the least traffic; a copy of a large array
-shows the bandwidth. A share above a half is within twice the bandwidth.
+writes by its own count (each loop by itself, as if no cache kept anything; of a large gas, which is
+computed in slabs, that of one slab), the rate by the clock on all cores, and that rate as a share of what
+the bandwidth allows with the least traffic; a copy of a large array shows the bandwidth. A share above a
+half is within twice the bandwidth.
 """
 
 import argparse

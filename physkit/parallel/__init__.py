@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from ._compilation_cache import (
         note_on_compiling as note_on_compiling,
+        usable_cores as usable_cores,
         use_compilation_cache as use_compilation_cache,
     )
     from ._device_rows import (

@@ -32,7 +32,8 @@ def use_compilation_cache(
     - `folder`: where; if left out, what JAX has been told already (JAX_COMPILATION_CACHE_DIR), with its
       settings as they are, or else `~/.cache/physkit` (`$XDG_CACHE_HOME/physkit`). JAX runs what it finds
       there: let nobody write there whom you would not let run code.
-    - `max_bytes`: beyond that, programs are removed that have not been used for longest.
+    - `max_bytes`: of each number of cores; beyond that, programs are removed that have not been used for
+      longest.
 
     **Returns:** the folder of this number of cores; None, with a warning, where nothing can be written, as on
     a read-only home: programs are then compiled in every process.
@@ -47,7 +48,7 @@ def use_compilation_cache(
         shared = _default_folder() if folder is None else Path(folder).expanduser().absolute()
         shared.mkdir(parents=True, exist_ok=True, mode=0o700)
         # XLA names no number of cores: a program that was compiled on one would run on one.
-        path = shared / f"cores-{_usable_cores()}"
+        path = shared / f"cores-{usable_cores()}"
         _make_writable(path)
         _remove_incomplete(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
@@ -89,8 +90,9 @@ def _default_folder() -> Path:
     return Path.home() / ".cache" / "physkit"
 
 
-def _usable_cores() -> int:
-    # Not all systems can hold a process to some of their cores.
+def usable_cores() -> int:
+    """How many cores this process may use: schedulers and containers give it some of them."""
+    # macOS does not tell.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -9,10 +9,9 @@ import jax
 import pytest
 
 import physkit as pk
-from physkit.parallel import note_on_compiling, use_compilation_cache
+from physkit.parallel import note_on_compiling, usable_cores, use_compilation_cache
 
 ROOT = Path(__file__).parents[2]
-USABLE_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 # Compiles one program of its own and prints where programs are kept, what was read from there, and the result.
 SCRIPT = """
@@ -112,7 +111,7 @@ def test_long_compilations_are_told_where_nothing_is_kept(without_cache, monkeyp
     assert note_on_compiling(14.0) is None
 
 
-@pytest.mark.skipif(USABLE_CORES < 2, reason="a process of one core")
+@pytest.mark.skipif(usable_cores() < 2, reason="a process of one core")
 def test_programs_for_other_numbers_of_cores_are_others(tmp_path):
     """XLA divides the work among cores when it compiles."""
     alone, _, _, _ = finish(start(tmp_path, "alone"))

@@ -127,9 +127,9 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _check_cores() -> Iterator[Finding]:
-    cores = os.cpu_count() or 1
-    # Schedulers and containers pin processes to some of the cores; macOS does not tell.
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    from physkit.parallel import usable_cores
+
+    cores, usable = os.cpu_count() or 1, usable_cores()
     if usable < cores:
         yield "note", "cores", f"{usable} of {cores} are given to this process"
     else:
