@@ -396,5 +396,6 @@ SHOWN_LAYERS = (
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = (
-    "cli", "core", "coupling", "ensemble", "fields", "geometry", "html", "observe", "storage",
+    "cli", "core", "coupling", "ensemble", "fields", "geometry", "html", "native", "observe",
+    "storage",
 )  # fmt: skip

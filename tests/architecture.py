@@ -16,6 +16,7 @@ LAYERS = (
     "html",
     "core",
     "parallel",
+    "native",
     "geometry",
     "particles",
     "fields",

@@ -38,6 +38,7 @@ LAYERS = {
     "interop": "structures, force fields and arrays of other packages",
     "plot": "pictures and films",
     "parallel": "devices, processes, the compilation cache",
+    "native": "loops over pairs as C",
     "testing": "the test battery",
     "testing.validation": "published numbers",
 }

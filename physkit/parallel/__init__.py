@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SerialComm as SerialComm,
     )
     from ._compilation_cache import (
+        cache_folder as cache_folder,
         note_on_compiling as note_on_compiling,
         usable_cores as usable_cores,
         use_compilation_cache as use_compilation_cache,

@@ -45,7 +45,7 @@ def use_compilation_cache(
     if folder is None and chosen:
         return Path(chosen)
     try:
-        shared = _default_folder() if folder is None else Path(folder).expanduser().absolute()
+        shared = cache_folder() if folder is None else Path(folder).expanduser().absolute()
         shared.mkdir(parents=True, exist_ok=True, mode=0o700)
         # XLA names no number of cores: a program that was compiled on one would run on one.
         path = shared / f"cores-{usable_cores()}"
@@ -82,7 +82,8 @@ def note_on_compiling(seconds: float) -> str | None:
     )
 
 
-def _default_folder() -> Path:
+def cache_folder() -> Path:
+    """`~/.cache/physkit`, or what `$XDG_CACHE_HOME` says; `RuntimeError` for a user without a home."""
     caches = os.environ.get("XDG_CACHE_HOME")
     # An empty variable, or a relative path in it, is to be ignored, says the standard.
     if caches and Path(caches).is_absolute():

@@ -119,15 +119,22 @@ def test_other_platforms_find_the_same_without_loops(name, monkeypatch):
     def build(position, capacity=24):  # short: rows are cut where there are more
         return search(position, space, radius, cells, capacity)
 
-    traced = jax.jit(build).trace(position)
+    with_native_code = jax.jit(build)(position)
+    monkeypatch.setenv("PHYSKIT_NATIVE", "0")
+
+    def build_by_xla(position):
+        return build(position)
+
+    traced = jax.jit(build_by_xla).trace(position)
     # Loops would be launches: as many as neighboring cells, and as many again as entries of a row.
     assert "stablehlo.while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "stablehlo.while" in traced.lower(lowering_platforms=("cpu",)).as_text()
-    expected = jax.jit(build)(position)
+    expected = jax.jit(build_by_xla)(position)
     monkeypatch.setattr(jax.lax, "platform_dependent", lambda *args, cpu, default: default(*args))
-    found = jax.jit(lambda position: build(position))(position)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert np.array_equal(a, b)
+    elsewhere = jax.jit(lambda position: build(position))(position)
+    for found in (with_native_code, elsewhere):
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            assert np.array_equal(a, b)
 
 
 def _liquid(n=6, seed=1, **kwargs):

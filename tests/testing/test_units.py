@@ -224,7 +224,9 @@ DIMENSIONS = dict.fromkeys((*FIELDS, *GASES, "water on dry ground"), 1)
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 )
 def test_same_physics(name):
-    check_units(CASES[name], dimension=DIMENSIONS.get(name, 2))
+    # A descent gives all particles the mass 1: its time is √(length/force), here no power of two.
+    exact = name != "minimize"
+    check_units(CASES[name], dimension=DIMENSIONS.get(name, 2), exact=exact)
 
 
 class Regularized(pk.AbstractForce):

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,33 @@ Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and whic
 PairBody = Callable[[PyTree, PyTree, Array], tuple[PyTree, PyTree]]  # a block → its rows, totals
 
 
+class PairRows(NamedTuple):
+    """What a loop over pairs reads: rows of particles i, each with its partners j.
+
+    - `arrays_i`: pytree of `[r …]`; `arrays_j`: of `[n …]`.
+    - `index`: `[r k]`, the partners of each row, places in `arrays_j`; n where there is none. None: all but i.
+    - `row_of_particle`: `[r]`, where the row of each particle is; None: in the order of particles.
+    """
+
+    arrays_i: PyTree
+    arrays_j: PyTree
+    index: Int[Array, "r k"] | None
+    row_of_particle: Int[Array, " r"] | None
+
+    @property
+    def num_columns(self) -> int:
+        """The most partners that a row may have."""
+        if self.index is not None:
+            return self.index.shape[1]
+        return jax.tree.leaves(self.arrays_j)[0].shape[0]
+
+    def to_particles(self, rows: PyTree) -> PyTree:
+        """Rows, `[r …]`, in the order of particles."""
+        place = self.row_of_particle
+        # By a gather: a scatter would be slow, and slower in derivatives.
+        return rows if place is None else jax.tree.map(lambda a: _take(a, place), rows)
+
+
 class AbstractPairs(Module):
     """A symmetric set of ordered pairs: with (i, j) it holds (j, i).
 
@@ -45,6 +73,10 @@ class AbstractPairs(Module):
     def symmetric(self) -> "AbstractPairs":
         """The same pairs, each from both its ends."""
         return self
+
+    @abc.abstractmethod
+    def rows(self, arrays: PyTree) -> PairRows:
+        """The rows that a loop over these pairs reads, of `arrays`, `[n …]`."""
 
     @abc.abstractmethod
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
@@ -61,6 +93,9 @@ class AbstractPairs(Module):
 
 class AllPairs(AbstractPairs):
     """All pairs i ≠ j."""
+
+    def rows(self, arrays: PyTree) -> PairRows:
+        return PairRows(arrays, arrays, None, None)
 
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n = jax.tree.leaves(arrays)[0].shape[0]
@@ -160,26 +195,32 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         )
         return replace_fields(self, new)
 
-    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
-        n, k = self.index.shape
-        count = n if self.num_local is None else self.num_local
+    def rows(self, arrays: PyTree) -> PairRows:
+        count = self.index.shape[0] if self.num_local is None else self.num_local
         # In the order of cells, so that the neighbors that a row gathers lie close to one another in memory.
         sorted_arrays = jax.tree.map(lambda a: _take(a, self.order), arrays)
         row_arrays = sorted_arrays
         if self.particle_of_row is not None:
             particle = self.particle_of_row[:count]
             row_arrays = jax.tree.map(lambda a: _take(a, particle), arrays)
+        index, row_of_particle = self.index[:count], self.row_of_particle[:count]
+        return PairRows(row_arrays, sorted_arrays, index, row_of_particle)
+
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
+        n, k = self.index.shape
+        pair_rows = self.rows(arrays)
+        row_arrays, sorted_arrays, index, _ = pair_rows
+        assert index is not None
 
         def block(start: int | Int[Array, ""], size: int) -> Block:
-            j = _rows(self.index, start, size)
+            j = _rows(index, start, size)
             arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], row_arrays)
             # Empty entries, n, read the last particle; `present` masks what comes of it.
             arrays_j = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
             return arrays_i, arrays_j, j < n
 
-        rows, totals = _reduce_blocks(body, block, count, k)
-        # Back to the user's order by a gather: a scatter would be slow, and slower in derivatives.
-        return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
+        rows, totals = _reduce_blocks(body, block, index.shape[0], k)
+        return pair_rows.to_particles(rows), totals
 
 
 def _reverse_columns(

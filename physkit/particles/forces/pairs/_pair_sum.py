@@ -20,6 +20,12 @@ from physkit.core import (
     partition_by_tangent,
     with_tangent_of,
 )
+from physkit.native import (
+    NotTranslatableError,
+    TermsOfPairs,
+    native_code_is_used,
+    sum_over_partners,
+)
 
 from ...neighbors import AbstractPairs, AllPairs
 from ._sum_of_partners import sum_of_partners
@@ -139,28 +145,69 @@ def _sum_traced(
     pairs: AbstractPairs,
     quantum: Float[Array, ""] | None,
 ) -> tuple[PyTree, Float[Array, " n"] | None]:
-    def sum_terms(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
-        return sum_of_partners(kernel(arrays_i, arrays_j, context, present)), None
+    if quantum is None:
+        return _sum_terms(kernel, particles, context, pairs, exact=False), None
+    terms = _Rounded(kernel, pairs.rows(particles).num_columns)
+    *sums, bound = _sum_terms(terms, particles, (context, quantum), pairs, exact=True)
+    # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
+    most = terms.upper_unit(quantum) * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+    return jax.tree.map(jnp.add, *sums), (bound < most).astype(quantum.dtype)
 
-    def sum_rounded_terms(
-        arrays_i: PyTree, arrays_j: PyTree, present: Array
-    ) -> tuple[PyTree, None]:
-        terms = kernel(arrays_i, arrays_j, context, present)
-        upper_unit = _upper_digit_unit(quantum, jax.tree.leaves(terms)[0].shape[1])
+
+def _sum_terms(
+    terms: TermsOfPairs, particles: PyTree, context: PyTree, pairs: AbstractPairs, exact: bool
+) -> PyTree:
+    """The sums of `terms`: by native code where it can be, by XLA elsewhere."""
+
+    def by_xla(particles: PyTree, context: PyTree, pairs: AbstractPairs) -> PyTree:
+        def body(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
+            return sum_of_partners(terms(arrays_i, arrays_j, context, present)), None
+
+        return pairs.reduce_pairs(body, particles)[0]
+
+    def by_native_code(particles: PyTree, context: PyTree, pairs: AbstractPairs) -> PyTree:
+        rows = pairs.rows(particles)
+        try:
+            sums = sum_over_partners(terms, *rows[:2], context, rows.index, exact)
+        except NotTranslatableError:
+            return by_xla(particles, context, pairs)
+        return rows.to_particles(sums)
+
+    if not native_code_is_used():
+        return by_xla(particles, context, pairs)
+    return jax.lax.platform_dependent(particles, context, pairs, cpu=by_native_code, default=by_xla)
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """The terms of a kernel as multiples of a quantum, each split into two digits; and how large they are.
+
+    - `num_terms`: the most terms of a sum.
+    """
+
+    kernel: PairFunction
+    num_terms: int
+
+    def __call__(
+        self, arrays_i: PyTree, arrays_j: PyTree, context: PyTree, present: Array
+    ) -> tuple[PyTree, PyTree, Array]:
+        context, quantum = context
+        terms = self.kernel(arrays_i, arrays_j, context, present)
+        upper_unit = self.upper_unit(quantum)
         # t = high + low + what rounding drops: `high` in multiples of the upper unit, `low` in quanta. The
         # difference t − high is exact.
         high = jax.tree.map(lambda t: _round_to_multiple(t, upper_unit), terms)
         low = jax.tree.map(lambda t, h: _round_to_multiple(t - h, quantum), terms, high)
         sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
         # The sum of magnitudes bounds every partial sum, in whatever order it is taken.
-        *sums, bound = sum_of_partners((high, low, jax.tree.reduce(jnp.maximum, sizes)))
-        # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
-        in_range = bound < upper_unit * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
-        return (jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)), None
+        return high, low, jax.tree.reduce(jnp.maximum, sizes)
 
-    if quantum is None:
-        return pairs.reduce_pairs(sum_terms, particles)[0], None
-    return pairs.reduce_pairs(sum_rounded_terms, particles)[0]
+    def upper_unit(self, quantum: Float[Array, ""]) -> Float[Array, ""]:
+        """The unit of the upper digit, so large that the lower digits of all terms add up exactly."""
+        # A lower digit is at most half a unit, in quanta. The sum of `num_terms` of them must fit into the
+        # significand, of nmant + 1 bits.
+        digits = int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, self.num_terms - 1).bit_length()
+        return quantum * 2.0**digits
 
 
 def _round_to_multiple(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, "..."]:
@@ -170,14 +217,6 @@ def _round_to_multiple(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Flo
     large = 1.5 * 2.0 ** int(jnp.finfo(x.dtype).nmant) * quantum
     # Optimization barrier: the compiler must not see that it adds and subtracts the same number.
     return (x + large) - jax.lax.optimization_barrier(large)
-
-
-def _upper_digit_unit(quantum: Float[Array, ""], num_terms: int) -> Float[Array, ""]:
-    """The unit of the upper digit, so large that the lower digits of `num_terms` terms add up exactly."""
-    # A lower digit is at most half a unit, in quanta. The sum of `num_terms` of them must fit into the
-    # significand, of nmant + 1 bits.
-    digits = int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, num_terms - 1).bit_length()
-    return quantum * 2.0**digits
 
 
 @partial(_sum.defjvp, symbolic_zeros=True)

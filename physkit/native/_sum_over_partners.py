@@ -1,0 +1,161 @@
+"""Sums over the partners of each particle by native code."""
+
+import math
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jaxtyping import Array, Int
+
+from physkit.core import PyTree
+
+from ._c_source import c_lines, c_source
+from ._compiler import load_handler
+from ._translate import NotTranslatableError, Symbolic, Translation, c_type
+
+# Arrays of particles i and j, what all pairs depend on, which pairs are present → terms.
+TermsOfPairs = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
+
+
+def sum_over_partners(
+    terms: TermsOfPairs,
+    arrays_i: PyTree,
+    arrays_j: PyTree,
+    context: PyTree,
+    index: Int[Array, "r k"] | None,
+    exact: bool = False,
+) -> PyTree:
+    """For every row i the sum of `terms` over its partners j, on CPUs only.
+
+    **Arguments:**
+
+    - `terms(arrays_i, arrays_j, context, present)`: gets leaves `[c 1 …]` of i and `[c k …]` of j, and returns
+      a pytree of `[c k …]`, 0 where `present` is False.
+    - `arrays_i`: pytree of `[r …]`; `arrays_j`: of `[n …]`; `context`: a pytree of arrays.
+    - `index`: the partners of each row, places in `arrays_j`; n where there is none. None: all but i itself.
+    - `exact`: every product and sum is rounded by itself.
+
+    **Returns:** a pytree of `[r …]`.
+
+    **Errors:** `NotTranslatableError` where `terms` has operations that are not translated to C, or C cannot be
+    compiled: then nothing was done.
+    """
+    rows, partners = (jax.tree.leaves(tree) for tree in (arrays_i, arrays_j))
+
+    def one(leaf: Array) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((1, 1, *leaf.shape[1:]), leaf.dtype)
+
+    present = jax.ShapeDtypeStruct((1, 1), bool)
+    shapes = jax.tree.map(one, (arrays_i, arrays_j))
+    traced, out = jax.make_jaxpr(terms, return_shape=True)(*shapes, context, present)
+    row_symbols, block_symbols = _symbols("i", rows), _symbols("j", partners)
+    translation = Translation()
+    results = translation.call(
+        traced.jaxpr,
+        traced.consts,
+        [
+            *row_symbols,
+            *block_symbols,
+            *jax.tree.leaves(context),
+            Symbolic(np.full((1, 1), "present", object), np.dtype(bool)),
+        ],
+    )
+    shapes_out, structure = jax.tree.flatten(out)
+    sums = [translation.symbolic(r) for r in results]
+    # A term that no pair changes has no axes of pairs; such sums are left to XLA.
+    if not sums or any(s.elements.shape[:2] != (1, 1) or s.dtype.kind != "f" for s in sums):
+        raise NotTranslatableError("terms that are no numbers of pairs")
+    source = _source(row_symbols, block_symbols, translation, sums, index is not None)
+    name = load_handler(source, "sum_over_partners", exact)
+    if name is None:
+        raise NotTranslatableError("there is no compiled code")
+    num_rows = rows[0].shape[0]
+    call = jax.ffi.ffi_call(
+        name,
+        [jax.ShapeDtypeStruct((num_rows, *s.shape[2:]), s.dtype) for s in shapes_out],
+        vmap_method="broadcast_all",
+    )
+    listed = [] if index is None else [index]
+    return jax.tree.unflatten(structure, call(*listed, *rows, *partners, *translation.constants))
+
+
+def _symbols(letter: str, leaves: list[Array]) -> list[Symbolic]:
+    """For each leaf a name for each of its numbers of one particle: i0_0, i0_1 …"""
+    symbols = []
+    for k, leaf in enumerate(leaves):
+        names = [f"{letter}{k}_{e}" for e in range(math.prod(leaf.shape[1:]))]
+        elements = np.array(names, object).reshape(1, 1, *leaf.shape[1:])
+        symbols.append(Symbolic(elements, np.dtype(leaf.dtype)))
+    return symbols
+
+
+def _source(
+    rows: list[Symbolic],
+    partners: list[Symbolic],
+    translation: Translation,
+    sums: list[Symbolic],
+    is_listed: bool,
+) -> str:
+    """The code, from the template and what is to be read, computed and written."""
+    first_row = 1 if is_listed else 0
+    first_partner = first_row + len(rows)
+    first_constant = first_partner + len(partners)
+    read_constants, read_row, declare, copy, pad, read = [], [], [], [], [], []
+    zero, add, write, names = [], [], [], []
+    for k, array in enumerate(translation.constants):
+        size, kind = math.prod(np.shape(array)), c_type(array.dtype)
+        pointer = f"(const {kind} *)sums->arguments[{first_constant + k}] + member * {size}"
+        read_constants.append(
+            f"const {kind} k{k} = *({pointer});"
+            if size == 1
+            else f"const {kind} *restrict k{k} = {pointer};"
+        )
+    for k, symbol in enumerate(rows):
+        size, kind = symbol.elements.size, c_type(symbol.dtype)
+        pointer = f"((const {kind} *)sums->arguments[{first_row + k}])"
+        for e, name in enumerate(symbol.elements.flat):
+            place = f"(member * rows + row) * {size} + {e}"
+            read_row.append(f"const {kind} {name} = {pointer}[{place}];")
+    for k, (symbol, row) in enumerate(zip(partners, rows, strict=True)):
+        size, kind = symbol.elements.size, c_type(symbol.dtype)
+        pointer = (
+            f"(const {kind} *)sums->arguments[{first_partner + k}] + member * partners * {size}"
+        )
+        if size:
+            read_constants.append(f"const {kind} *restrict a{k} = {pointer};")
+        for e, (name, of_row) in enumerate(
+            zip(symbol.elements.flat, row.elements.flat, strict=True)
+        ):
+            declare.append(f"{kind} b{name}[BLOCK] __attribute__((aligned(64)));")
+            copy.append(f"b{name}[c] = a{k}[partner * {size} + {e}];")
+            pad.append(f"b{name}[c] = {of_row};")
+            read.append(f"const {kind} {name} = b{name}[c];")
+    for k, symbol in enumerate(sums):
+        size, kind = symbol.elements.size, c_type(symbol.dtype)
+        for e, term in enumerate(symbol.elements.flat):
+            total = f"s{k}_{e}"
+            names.append(total)
+            zero.append(f"{kind} {total} = 0;")
+            add.append(f"{total} += {term};")
+            place = f"(member * rows + row) * {size} + {e}"
+            write.append(f"(({kind} *)sums->results[{k}])[{place}] = {total};")
+    code = {
+        "is_listed": int(is_listed),
+        "num_arguments": first_constant + len(translation.constants),
+        "num_results": len(sums),
+        "result_rank": sums[0].elements.ndim - 2,
+        "partner_argument": first_partner,
+        "partner_rank": partners[0].elements.ndim - 2,
+        "read_constants": c_lines(read_constants, 1),
+        "read_row": c_lines(read_row, 2),
+        "zero_sums": c_lines(zero, 2),
+        "declare_block": c_lines(declare, 3),
+        "copy_partner": c_lines(copy, 4),
+        "copy_row": c_lines(pad, 4),
+        "number": c_type(sums[0].dtype),
+        "sums": ", ".join(names),
+        "read_partner": c_lines(read, 4),
+        "terms": c_lines([*translation.statements, *add], 4),
+        "write_sums": c_lines(write, 2),
+    }
+    return c_source("sum_over_partners.c", code)
