@@ -10,6 +10,7 @@ from . import html as html
 from . import inference as inference
 from . import integrators as integrators
 from . import interop as interop
+from . import native as native
 from . import observe as observe
 from . import parallel as parallel
 from . import particles as particles

@@ -396,6 +396,5 @@ SHOWN_LAYERS = (
 )  # fmt: skip
 # The others are for authors of new physics: there when asked for, not among the completions.
 OTHER_LAYERS = (
-    "cli", "core", "coupling", "ensemble", "fields", "geometry", "html", "native", "observe",
-    "storage",
+    "cli", "core", "coupling", "ensemble", "fields", "geometry", "html", "native", "observe", "storage",
 )  # fmt: skip

@@ -21,6 +21,10 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # Public to other layers and to authors of new physics, not worth a place in scripts: they are imported
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
+    "native": {
+        "FoundNeighbors", "NearCells", "NotTranslatableError", "TermsOfPairs", "c_compiler",
+        "native_code_is_used", "search_neighbors", "sum_over_partners",
+    },
     "html": {
         "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",
         "field_picture", "fragment", "image", "page", "paragraph", "points", "read", "render_tree",

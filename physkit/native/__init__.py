@@ -5,18 +5,24 @@ pairs and neighbor searches on CPUs are one pass on all cores; without one, XLA'
 of other platforms.
 """
 
-from ._compiler import c_compiler, native_code_is_used
-from ._search_neighbors import FoundNeighbors, NearCells, search_neighbors
-from ._sum_over_partners import TermsOfPairs, sum_over_partners
-from ._translate import NotTranslatableError
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FoundNeighbors",
-    "NearCells",
-    "NotTranslatableError",
-    "TermsOfPairs",
-    "c_compiler",
-    "native_code_is_used",
-    "search_neighbors",
-    "sum_over_partners",
-]
+from physkit.core import import_on_use as _import_on_use
+
+if TYPE_CHECKING:
+    from ._compiler import (
+        c_compiler as c_compiler,
+        native_code_is_used as native_code_is_used,
+    )
+    from ._search_neighbors import (
+        FoundNeighbors as FoundNeighbors,
+        NearCells as NearCells,
+        search_neighbors as search_neighbors,
+    )
+    from ._sum_over_partners import (
+        TermsOfPairs as TermsOfPairs,
+        sum_over_partners as sum_over_partners,
+    )
+    from ._translate import NotTranslatableError as NotTranslatableError
+else:
+    __getattr__, __dir__, __all__ = _import_on_use(__name__)
