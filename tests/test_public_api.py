@@ -48,7 +48,7 @@ PLUMBING = {
         "import_extra", "import_on_use",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete", "is_on_cpu",
         "PLAIN_KERNELS", "QUICK_COMPILER_OPTIONS", "jit_once",
-        "is_exact_component", "is_tracing", "lagged_products", "linear_call", "mark_results", "matmul",
+        "LINEAR_CALL", "is_exact_component", "is_tracing", "lagged_products", "linear_call", "mark_results", "matmul",
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "ratio",

@@ -154,7 +154,7 @@ from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._complex import scale_array as scale_array, times_i as times_i
 from .numerics._dependence import depends_on as depends_on, mark_results as mark_results
 from .numerics._lagged_products import lagged_products as lagged_products
-from .numerics._linear_call import linear_call as linear_call
+from .numerics._linear_call import LINEAR_CALL as LINEAR_CALL, linear_call as linear_call
 from .numerics._matrix_products import (
     at_full_precision as at_full_precision,
     einsum as einsum,

@@ -73,7 +73,7 @@ def search_neighbors(
         for letter in "ij"
         for k in range(d)
     ]
-    translation = Translation()
+    translation = Translation(symbols[d:])
     (near,) = translation.call(traced.jaxpr, traced.consts, [*symbols, *jax.tree.leaves(context)])
     name = load_handler(_source(translation, near, d, position.dtype), "search_neighbors", False)
     if name is None:
@@ -108,7 +108,11 @@ def _source(translation: Translation, near: Symbolic, d: int, dtype: np.dtype) -
         "number": number,
         "read_constants": c_lines(constants, 1),
         "read_row": c_lines(
-            [f"const number i{k} = s->sorted[{k}][offset + place];" for k in axes], 1
+            [
+                *(f"const number i{k} = s->sorted[{k}][offset + place];" for k in axes),
+                *translation.row_statements,
+            ],
+            1,
         ),
         "read_candidates": c_lines(
             [f"const number *restrict c{k} = found->position + {k} * found->room;" for k in axes], 1

@@ -49,7 +49,8 @@ def sum_over_partners(
     shapes = jax.tree.map(one, (arrays_i, arrays_j))
     traced, out = jax.make_jaxpr(terms, return_shape=True)(*shapes, context, present)
     row_symbols, block_symbols = _symbols("i", rows), _symbols("j", partners)
-    translation = Translation()
+    is_pair = Symbolic(np.full((1, 1), "present", object), np.dtype(bool))
+    translation = Translation([*block_symbols, is_pair])
     results = translation.call(
         traced.jaxpr,
         traced.consts,
@@ -57,7 +58,7 @@ def sum_over_partners(
             *row_symbols,
             *block_symbols,
             *jax.tree.leaves(context),
-            Symbolic(np.full((1, 1), "present", object), np.dtype(bool)),
+            is_pair,
         ],
     )
     shapes_out, structure = jax.tree.flatten(out)
@@ -147,7 +148,7 @@ def _source(
         "partner_argument": first_partner,
         "partner_rank": partners[0].elements.ndim - 2,
         "read_constants": c_lines(read_constants, 1),
-        "read_row": c_lines(read_row, 2),
+        "read_row": c_lines([*read_row, *translation.row_statements], 2),
         "zero_sums": c_lines(zero, 2),
         "declare_block": c_lines(declare, 3),
         "copy_partner": c_lines(copy, 4),

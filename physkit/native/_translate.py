@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import is_concrete
+from physkit.core import LINEAR_CALL, is_concrete
 
 # More statements would take long to compile, and would not fit into a processor's registers.
 _MAX_STATEMENTS = 2000
@@ -91,12 +91,16 @@ class Translation:
     What depends on known arrays only JAX computes, outside of the loop; the results are constants, which the C
     code reads from memory.
 
-    - `statements`: of the loop's body. `constants`: the known arrays that it reads, `k0`, `k1` …: pointers, or
+    - `row_statements`, `statements`: what depends on the row only, before the loop over its partners, and the
+      loop's body. `constants`: the known arrays that it reads, `k0`, `k1` …: pointers, or
       numbers where they have one element.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of_partner: Sequence[Symbolic]) -> None:
+        """`of_partner`: what changes within the loop."""
+        self.row_statements: list[str] = []
         self.statements: list[str] = []
+        self._changing = {name for s in of_partner for name in s.elements.flat}
         self.constants: list[Array] = []
         self._names: dict[int, str] = {}
         self._count = itertools.count()
@@ -148,6 +152,12 @@ class Translation:
         if name in _CALLS:
             inner = params.get("jaxpr", params.get("call_jaxpr"))
             return self.call(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), values)
+        if name == LINEAR_CALL:
+            # Its implementation computes the value; what it adds are derivatives.
+            inner = jax.make_jaxpr(lambda *arrays: primitive.impl(*arrays, **params))(
+                *(v.aval for v in equation.invars)
+            )
+            return self.call(inner.jaxpr, inner.consts, values)
         if not any(isinstance(v, Symbolic) for v in values):
             out = primitive.bind(*values, **params)
             return list(out) if primitive.multiple_results else [out]
@@ -174,14 +184,19 @@ class Translation:
         operands = [np.broadcast_to(s.elements, shape) for s in symbols]
         out = np.empty(shape, object)
         for place in np.ndindex(*shape):
-            out[place] = self._assign(formula.format(*(o[place] for o in operands)), dtype)
+            names = [o[place] for o in operands]
+            out[place] = self._assign(formula.format(*names), names, dtype)
         return Symbolic(out, dtype)
 
-    def _assign(self, expression: str, dtype: np.dtype) -> str:
-        if len(self.statements) >= _MAX_STATEMENTS:
-            raise NotTranslatableError("too many operations")
+    def _assign(self, expression: str, operands: Sequence[str], dtype: np.dtype) -> str:
         name = f"t{next(self._count)}"
-        self.statements.append(f"const {c_type(dtype)} {name} = {expression};")
+        if not self._changing.isdisjoint(operands):
+            self._changing.add(name)
+        # Compilers move such statements out of a loop, too, but no longer after they failed to vectorize it.
+        kept = self.statements if name in self._changing else self.row_statements
+        if len(kept) >= _MAX_STATEMENTS:
+            raise NotTranslatableError("too many operations")
+        kept.append(f"const {c_type(dtype)} {name} = {expression};")
         return name
 
     def _reduce(
@@ -213,7 +228,7 @@ class Translation:
         sliced_axes = [a for a in range(len(shape)) if a not in numbers.collapsed_slice_dims]
         strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
         for place in np.ndindex(*aval.shape):
-            starts = index.elements[tuple(place[a] for a in batch_axes)]
+            starts, bounds = index.elements[tuple(place[a] for a in batch_axes)], []
             terms = [
                 f"{place[a] * strides[axis]}"
                 for a, axis in zip(numbers.offset_dims, sliced_axes, strict=True)
@@ -222,12 +237,12 @@ class Translation:
             for start, axis in zip(starts, numbers.start_index_map, strict=True):
                 last = shape[axis] - sizes[axis]
                 # Also where JAX was promised that it is inside: of no pair, an index may be anything.
-                bounded = self._assign(
-                    f"{start} < 0 ? 0 : ({start} > {last} ? {last} : {start})", np.dtype("int64")
-                )
+                bounded = f"{start} < 0 ? 0 : ({start} > {last} ? {last} : {start})"
+                bounded = self._assign(bounded, [start], np.dtype("int64"))
+                bounds.append(bounded)
                 terms.append(f"{bounded} * {strides[axis]}")
             element = name if math.prod(shape) == 1 else f"{name}[{' + '.join(terms) or '0'}]"
-            out[place] = self._assign(element, dtype)
+            out[place] = self._assign(element, bounds, dtype)
             if "FILL" in str(params["mode"]):
                 inside = " & ".join(
                     f"({s} >= 0) & ({s} <= {shape[a] - sizes[a]})"
@@ -235,9 +250,8 @@ class Translation:
                 )
                 fill = params["fill_value"]
                 fill = (math.nan if dtype.kind == "f" else 0) if fill is None else fill
-                out[place] = self._assign(
-                    f"{inside} ? {out[place]} : {_literal(fill, dtype)}", dtype
-                )
+                chosen = f"{inside} ? {out[place]} : {_literal(fill, dtype)}"
+                out[place] = self._assign(chosen, [*starts, out[place]], dtype)
         return Symbolic(out, dtype)
 
 

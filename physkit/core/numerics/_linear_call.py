@@ -19,7 +19,8 @@ from .._types import PyTree
 
 Leaves: TypeAlias = list[Any]
 
-_linear = jex.core.Primitive("physkit_linear_call")
+LINEAR_CALL = "physkit_linear_call"  # what its operation is called in a traced program
+_linear = jex.core.Primitive(LINEAR_CALL)
 _linear.multiple_results = True
 
 

@@ -21,9 +21,10 @@ def read_table(
 def _read(residuals: PyTree, table: Array) -> Array:
     i, j = residuals
     species = table.shape[0]
-    if species > _SELECT_UP_TO or i.size >= j.size:
+    if species > _SELECT_UP_TO or i.size > j.size:
         return table[residuals]
-    # Rows are read once for each i, and of a row few numbers are chosen from: faster than a gather by pair.
+    # Rows are read once for each i, and of a row few numbers are chosen from: faster than a gather by pair. So
+    # they are in native code, whose loops are traced with one i and one j.
     rows, out = table[i], None
     for kind in range(species):
         value = rows[..., kind]
