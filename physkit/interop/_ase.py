@@ -2,13 +2,21 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import ParameterError, UnitSystem, explain_call, import_extra, metal
+from physkit.core import (
+    ParameterError,
+    UnitSystem,
+    as_device_array,
+    explain_call,
+    import_extra,
+    metal,
+)
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import DistanceConstraints, Particles, RigidWater, element_symbol
+
+from ._wrapping import unwrapped_with_cell, wrap_with_image
 
 # ASE's unit of time, Å √(Da/eV) by older constants, is that of `metal` to 1e-8: the two are taken as the same.
 
@@ -54,11 +62,11 @@ def from_ase(
     space = _space(length * np.asarray(atoms.cell), np.asarray(atoms.pbc), position)
     image = None
     if space.periodic_axes(3) != (False,) * 3:
-        wrapped, crossed = space.wrap_with_image(jnp.asarray(position, dtype))
+        wrapped, crossed = wrap_with_image(space, as_device_array(position, dtype))
         position, image = np.asarray(wrapped), np.asarray(crossed)
     charges = atoms.arrays.get("initial_charges")
     return Particles(
-        jnp.asarray(position, dtype),
+        as_device_array(position, dtype),
         speed * np.asarray(atoms.get_velocities(), float),
         metal.mass / units.mass * np.asarray(atoms.get_masses(), float),
         space,
@@ -150,7 +158,8 @@ def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
     length = units.length / metal.length
     mass = units.mass / metal.mass * np.asarray(particles.mass, float)
     speed = length * metal.time / units.time
-    cell, periodic = particles.space.cell(d), particles.space.periodic_axes(d)
+    periodic = particles.space.periodic_axes(d)
+    unwrapped, cell = unwrapped_with_cell(particles)
     cell_3d = np.zeros((3, 3))
     if cell is not None:
         cell_3d[:d, :d] = length * np.asarray(cell, float)
@@ -161,7 +170,7 @@ def to_ase(particles: Particles, units: UnitSystem = metal) -> Any:
         symbols = [known[k] for k in species.tolist()]
     atoms = ase.Atoms(
         symbols,
-        _to_3d(length * np.asarray(particles.unwrapped, float)),
+        _to_3d(length * np.asarray(unwrapped, float)),
         masses=mass,
         momenta=mass[:, None] * _to_3d(speed * np.asarray(particles.velocity, float)),
         cell=cell_3d,

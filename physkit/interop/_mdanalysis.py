@@ -2,13 +2,21 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import ParameterError, UnitSystem, explain_call, import_extra, metal
+from physkit.core import (
+    ParameterError,
+    UnitSystem,
+    as_device_array,
+    explain_call,
+    import_extra,
+    metal,
+)
 from physkit.geometry import Box, Free, Triclinic
 from physkit.particles import Particles
+
+from ._wrapping import wrap_with_image
 
 
 @explain_call
@@ -63,7 +71,7 @@ def from_mdanalysis(
         space = Triclinic(length * np.asarray(cell, float))
     image = None
     if not isinstance(space, Free):
-        wrapped, crossed = space.wrap_with_image(jnp.asarray(position, dtype))
+        wrapped, crossed = wrap_with_image(space, as_device_array(position, dtype))
         position, image = np.asarray(wrapped), np.asarray(crossed)
     velocity = None
     if group.universe.trajectory.ts.has_velocities:
@@ -73,7 +81,7 @@ def from_mdanalysis(
     if names is None or not all(names):
         names = _given(group, "types")
     return Particles(
-        jnp.asarray(position, dtype),
+        as_device_array(position, dtype),
         velocity,
         1.0 if mass is None else metal.mass / units.mass * mass.astype(float),
         space,

@@ -1,7 +1,6 @@
 """How many programs are compiled: a few for the first run of a system, none for one with other numbers."""
 
 import contextlib
-import dataclasses
 import warnings
 
 import equinox as eqx
@@ -247,29 +246,6 @@ def test_a_simulation_of_numbers_that_are_inputs_is_traced_once():
     once = fit()
     assert once > 0
     assert fit() == once
-
-
-def test_recordings_are_read_without_programs(tmp_path):
-    sim, state = vortices()
-    pk.run(sim, state, sim.observation_period, to=tmp_path / "run", progress=False)
-    with compiled_programs() as programs:
-        recording = pk.open(tmp_path / "run")
-        assert all(np.all(np.isfinite(recording[name])) for name in recording)
-    assert not programs
-
-
-def test_recordings_are_exported_without_programs(tmp_path):
-    sim, state = systems.kepler()
-    seen = pk.Every(1, orbit=pk.quantities.Positions(), energy=pk.quantities.KineticEnergy())
-    sim = dataclasses.replace(sim, observers=(seen,), guards=())
-    pk.run(sim, state, 2, to=tmp_path / "run", progress=False)
-    with compiled_programs() as programs:
-        recording = pk.open(tmp_path / "run")
-        for ending in ("npz", "xyz", "pvd"):
-            pk.export(recording, tmp_path / f"all.{ending}", ["orbit"])
-        pk.export(recording, tmp_path / "energy.csv", ["energy"])
-        recording.to_xarray()
-    assert not programs
 
 
 def test_init_is_one_program():

@@ -82,7 +82,7 @@ class SphericalGrid(AbstractGrid):
             raise ParameterError(f"radius must be one positive number; got {describe(radius)}")
         latitudes = 2 * -(-(3 * truncation + 1) // 4)
         # Lambert's map: areas on the sphere are those of this box, 2πa · 2a = 4πa².
-        box = Box(a * np.asarray([2 * np.pi, 2.0], a.dtype))
+        box = Box((a if known is None else known) * np.asarray([2 * np.pi, 2.0], a.dtype))
         self.space, self.shape = box, (2 * latitudes, latitudes)
         self.truncation = truncation
 

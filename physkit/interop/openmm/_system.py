@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import ParameterError, UnitSystem, explain_call, molecular
+from physkit.core import ParameterError, UnitSystem, as_device_array, explain_call, molecular
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import Forces
 
+from .._wrapping import wrap_with_image
 from ._bonded import BONDED
 from ._constraints import constraints
 from ._nonbonded import Nonbonded, nonbonded_forces
@@ -152,10 +152,10 @@ def _particles(
     names, species = _species(elements, None if nonbonded is None else nonbonded.species)
     image = None
     if not isinstance(space, Free):
-        wrapped, crossed = space.wrap_with_image(jnp.asarray(position, dtype))
+        wrapped, crossed = wrap_with_image(space, as_device_array(position, dtype))
         position, image = np.asarray(wrapped), np.asarray(crossed)
     return Particles(
-        jnp.asarray(position, dtype),
+        as_device_array(position, dtype),
         velocities,
         np.where(frozen, to.mass, mass),
         space,

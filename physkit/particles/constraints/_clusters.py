@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Module, data, static
+from physkit.core import Module, as_device_array, data, static
 
 from ..forces.bonded._tuples import Tuples
 
@@ -30,7 +30,7 @@ class ClusterGroup(Module):
     def of(places: np.ndarray, rows: np.ndarray, bonds: Bonds) -> "ClusterGroup":
         """Clusters of the particles `places`, `[c a]`."""
         tuples = Tuples.of(places, places.shape[1], "constraints")
-        return ClusterGroup(tuples, jnp.asarray(rows, jnp.int32), bonds)
+        return ClusterGroup(tuples, as_device_array(rows, jnp.int32), bonds)
 
 
 class _Cluster(NamedTuple):

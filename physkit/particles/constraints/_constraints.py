@@ -38,6 +38,12 @@ from ._clusters import ClusterGroup
 from ._geometry_checks import check_clusters, require_disjoint, require_mobile
 
 
+@eqx.filter_jit
+def _lengths_by_group(constraint: "AbstractClusterConstraint") -> list[Float[Array, "k c"]]:
+    # One program, not one for each operation.
+    return [constraint.group_lengths(group, group.tuples) for group in constraint.groups]
+
+
 class AbstractClusterConstraint(AbstractConstraint):
     """Fixed distances within clusters, which share no particle with one another.
 
@@ -63,10 +69,10 @@ class AbstractClusterConstraint(AbstractConstraint):
 
     def require_valid(self, particles: Particles) -> None:
         """**Errors:** of the constraint, for particles that it does not fit."""
-        for group in self.groups:
+        for group, lengths in zip(self.groups, _lengths_by_group(self), strict=True):
             group.tuples.require_inside(particles, type(self).__name__)
             require_mobile(group, particles)
-            check_clusters(group, self.group_lengths(group, group.tuples), particles)
+            check_clusters(group, lengths, particles)
 
     def attach(self, particles: Particles) -> AbstractConstraints:
         return Constraints.of(self).attach(particles)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 from physkit.core import (
     ParameterError,
     ShapeError,
+    as_device_array,
     as_parameter,
     concrete_value,
     data,
@@ -79,7 +80,7 @@ class DistanceConstraints(AbstractClusterConstraint):
         if max_iterations < 0:
             raise ParameterError(f"max_iterations must not be negative; got {max_iterations}")
         self.groups = find_clusters(places)
-        self.pairs, self.lengths = jnp.asarray(places), values
+        self.pairs, self.lengths = as_device_array(places), values
         self.max_iterations = max_iterations
 
     def group_lengths(

@@ -1,12 +1,13 @@
 """Whether constraints fit the particles that they are given to, checked where their numbers can be seen."""
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError, concrete_value
 
 from .._particles import Particles
+from ..forces.bonded._start_checks import vectors_at_start
+from ..neighbors import space_numbers
 from ._clusters import Bonds, ClusterGroup
 
 # A bond this much off its length is another bond, a wrong unit or a broken molecule, no rounded coordinate.
@@ -48,18 +49,14 @@ def require_mobile(group: ClusterGroup, particles: Particles) -> None:
 
 def check_clusters(group: ClusterGroup, lengths: Float[Array, "k c"], particles: Particles) -> None:
     """**Errors:** `ParameterError` for lengths that are not those of the particles; dependent constraints."""
-    wanted, position, mass = (
-        concrete_value(x) for x in (lengths, particles.position, particles.mass)
+    wanted, mass, places = (
+        concrete_value(x) for x in (lengths, particles.mass, group.tuples.places)
     )
-    places = concrete_value(group.tuples.places)
-    if wanted is None or position is None or mass is None or places is None or not places.size:
+    vectors = vectors_at_start(group.tuples, group.bonds, particles)
+    if wanted is None or mass is None or places is None or vectors is None:
         return
     first, second = (np.array([bond[end] for bond in group.bonds]) for end in (0, 1))
     ends = places[:, first].T, places[:, second].T  # (bonds, clusters)
-    vectors = particles.space.displacement(
-        jnp.asarray(position[ends[0]]), jnp.asarray(position[ends[1]])
-    )
-    vectors = np.asarray(vectors, float)
     _check_lengths(np.broadcast_to(wanted, ends[0].shape), vectors, ends, particles)
     _check_independent(group.bonds, vectors, mass[places].astype(float), places)
 
@@ -77,7 +74,7 @@ def _check_lengths(
     if not np.all(wanted > 0):
         which, at = name(~(wanted > 0))
         raise ParameterError(f"{which} has the length {wanted[at]:g}; lengths must be positive")
-    limit = float(np.min(np.asarray(particles.space.max_cutoff(particles.dimension))))
+    limit = space_numbers(particles.space, particles.dimension).max_cutoff
     if np.any(wanted > limit):
         which, at = name(wanted > limit)
         raise ParameterError(

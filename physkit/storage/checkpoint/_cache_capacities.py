@@ -8,6 +8,7 @@ may differ between file and template along the axes that grow; the static number
 import dataclasses
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -66,8 +67,9 @@ def elastic_axes(template: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, 
     axes = {}
     for path, node in growables_by_path(template, vocabulary).items():
         # No cache says which axes grow: grow a copy, and see which axes are longer.
-        # Plus 8, as twice an empty cache is no larger.
-        larger = leaves_by_path(node.grow_to(2 * node.capacity + 8), vocabulary)
+        # Plus 8, as twice an empty cache is no larger. Of its shapes alone: nothing is computed.
+        grown = eqx.filter_eval_shape(lambda node: node.grow_to(2 * node.capacity + 8), node)
+        larger = leaves_by_path(grown, vocabulary)
         for inner, leaf in leaves_by_path(node, vocabulary).items():
             lengths = enumerate(zip(leaf.shape, larger[inner].shape, strict=True))
             axes[path + inner] = tuple(axis for axis, (a, b) in lengths if a != b)

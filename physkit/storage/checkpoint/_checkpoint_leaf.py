@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import PyTree
+from physkit.core import PyTree, as_device_array
 
 from .._untrusted_hdf5 import damaged_error
 from ._checkpoint_bytes import read_storable
@@ -72,8 +71,8 @@ def read_array(
         pieces, sources[0][0]["leaves"][leaf_path]["shape"], leaf_path, sources[0][2]
     )
     if key:
-        return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(leaf))
-    return jnp.asarray(array) if isinstance(leaf, jax.Array) else array
+        return jax.random.wrap_key_data(as_device_array(array), impl=jax.random.key_impl(leaf))
+    return as_device_array(array) if isinstance(leaf, jax.Array) else array
 
 
 def read_number(row: object, leaf: Number, leaf_path: str, path: Path) -> Number:

@@ -4,10 +4,9 @@ import warnings
 from typing import Any
 
 import h5py
-import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, as_device_array
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Location, SphericalGrid, Triclinic
 from physkit.particles import Particles
@@ -55,7 +54,7 @@ def _field(series: Series, frame: int) -> Field:
     if sphere is not None:
         radius, truncation = sphere
         # Fields and box have one precision.
-        return Field(jnp.asarray(values), SphericalGrid(values.dtype.type(radius), truncation))
+        return Field(as_device_array(values), SphericalGrid(values.dtype.type(radius), truncation))
     coordinates = list(axes.values())
     counts = values.shape[values.ndim - len(axes) :]
     # The width of a single cell cannot be seen from its one point: take that of the widest.
@@ -66,7 +65,7 @@ def _field(series: Series, frame: int) -> Field:
     lengths = [n * w for n, w in zip(counts, widths, strict=True)]
     vector = values.shape[: values.ndim - len(axes)] == (len(axes),)
     grid = Grid(Box(np.asarray(lengths, values.real.dtype)), counts)
-    return Field(jnp.asarray(values), grid, Location(staggered), vector=vector)
+    return Field(as_device_array(values), grid, Location(staggered), vector=vector)
 
 
 def recorded_velocities(series: Series) -> Series | None:

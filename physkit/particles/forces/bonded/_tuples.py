@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, linear_call
+from physkit.core import (
+    Module,
+    ParameterError,
+    ShapeError,
+    as_device_array,
+    concrete_value,
+    data,
+    linear_call,
+)
 
 from ..._arguments import Numbers
 from ..._particles import Particles
@@ -41,7 +49,7 @@ class Tuples(Module):
     def of(places: Numbers, width: int, name: str) -> "Tuples":
         """Tuples of `width` places each; `name` is what messages call them."""
         numbers = as_places(places, width, name)
-        return Tuples(jnp.asarray(numbers), jnp.asarray(_entries_by_particle(numbers)))
+        return Tuples(as_device_array(numbers), as_device_array(_entries_by_particle(numbers)))
 
     def gather(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
         """x of the first, second, … members of all tuples."""

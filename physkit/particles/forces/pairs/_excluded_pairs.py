@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, as_device_array
 
 from ..._arguments import Numbers
 
@@ -37,7 +37,7 @@ def partners_by_particle(pairs: Int[np.ndarray, "m 2"]) -> Int[Array, "p e"]:
     table = np.full((len(rows), width), -1, np.int32)
     for i, row in enumerate(rows):
         table[i, : len(row)] = row
-    return jnp.asarray(table)
+    return as_device_array(table)
 
 
 def excluded_by_particle(partners: Int[Array, "p e"], n: int) -> Int[Array, "n e"]:

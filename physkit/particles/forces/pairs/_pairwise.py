@@ -18,6 +18,7 @@ from physkit.core import (
     PyTree,
     State,
     as_count,
+    as_device_array,
     as_parameter,
     data,
     poison_where,
@@ -145,7 +146,7 @@ class Pairwise(AbstractListedForce):
         self.exclude = self.excluded_partners = None
         if exclude is not None:
             pairs = as_pairs(exclude)
-            self.exclude = jnp.asarray(pairs, jnp.int32)
+            self.exclude = as_device_array(pairs, jnp.int32)
             self.excluded_partners = partners_by_particle(pairs)
         self.capacity = None if capacity is None else as_count(capacity, "capacity", ParameterError)
         of_a_list = any(x is not None for x in (skin, capacity, exclude))

@@ -1,6 +1,8 @@
 """Mixing rules: tables for pairs of species from values per species."""
 
-import jax.numpy as jnp
+from functools import partial
+
+import equinox as eqx
 from jaxtyping import Array, Float
 
 from physkit.core import ShapeError, as_parameter, explain_call, safe_sqrt
@@ -21,7 +23,7 @@ def lorentz_berthelot(*, epsilon: Numbers, sigma: Numbers) -> dict[str, Float[Ar
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 1.36.
     """
     sigma, epsilon = _per_species(sigma, epsilon)
-    return {"sigma": (sigma[:, None] + sigma[None, :]) / 2, "epsilon": _geometric(epsilon)}
+    return {"sigma": _arithmetic(sigma), "epsilon": _geometric(epsilon)}
 
 
 @explain_call
@@ -38,6 +40,12 @@ def geometric(*, epsilon: Numbers, sigma: Numbers) -> dict[str, Float[Array, "s 
     return {"sigma": _geometric(sigma), "epsilon": _geometric(epsilon)}
 
 
+@partial(eqx.filter_jit, inline=True)
+def _arithmetic(x: Float[Array, " s"]) -> Float[Array, "s s"]:
+    return (x[:, None] + x[None, :]) / 2
+
+
+@partial(eqx.filter_jit, inline=True)
 def _geometric(x: Float[Array, " s"]) -> Float[Array, "s s"]:
     # The product of the roots would round εᵢᵢ; a zero must not give an infinite derivative.
     return safe_sqrt(x[:, None] * x[None, :])
@@ -50,4 +58,4 @@ def _per_species(sigma: Numbers, epsilon: Numbers) -> tuple[Array, Array]:
             "a mixing rule needs one sigma and one epsilon per species; got shapes "
             f"{sigma.shape} and {epsilon.shape}"
         )
-    return jnp.asarray(sigma), jnp.asarray(epsilon)
+    return sigma, epsilon
