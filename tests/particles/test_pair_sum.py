@@ -177,7 +177,8 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
 
 
 @pytest.mark.parametrize("use", ["value", "vjp"])
-def test_all_components_are_summed_in_one_loop(case, use):
+def test_all_components_are_summed_in_one_loop(case, use, monkeypatch):
+    monkeypatch.setenv("PHYSKIT_NATIVE", "0")  # the loops that XLA makes
     x, charge, shared, listed, v = case
 
     def compiled(x):
@@ -211,7 +212,8 @@ def test_sums_of_several_terms_under_vmap():
             np.testing.assert_array_equal(got, k * np.asarray(want).sum(axis=2))
 
 
-def test_only_a_cpu_goes_through_small_blocks(case, set_block_size):
+def test_only_a_cpu_goes_through_small_blocks(case, set_block_size, monkeypatch):
+    monkeypatch.setenv("PHYSKIT_NATIVE", "0")
     set_block_size(300)
     x, charge, shared, listed, v = case
     for pairs in (listed, AllPairs()):

@@ -20,15 +20,9 @@ from physkit.core import (
     partition_by_tangent,
     with_tangent_of,
 )
-from physkit.native import (
-    NotTranslatableError,
-    TermsOfPairs,
-    native_code_is_used,
-    sum_over_partners,
-)
 
 from ...neighbors import AbstractPairs, AllPairs
-from ._sum_of_partners import sum_of_partners
+from ._reduce_pairs import reduce_pairs
 from ._tangents_by_matrix import PairFunction, matrix_is_faster, tangents_by_matrix
 
 # Particles and context, each split into leaves with and without tangents; the pairs.
@@ -146,40 +140,29 @@ def _sum_traced(
     quantum: Float[Array, ""] | None,
 ) -> tuple[PyTree, Float[Array, " n"] | None]:
     if quantum is None:
-        return _sum_terms(kernel, particles, context, pairs, exact=False), None
-    terms = _Rounded(kernel, pairs.rows(particles).num_columns)
-    *sums, bound = _sum_terms(terms, particles, (context, quantum), pairs, exact=True)
+        return reduce_pairs(_Terms(kernel), particles, context, pairs)[0], None
+    rounded = _RoundedKernel(kernel, pairs.rows(particles).num_columns)
+    sums, _ = reduce_pairs(_Terms(rounded), particles, (context, quantum), pairs, exact=True)
+    *digits, bound = sums
     # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
-    most = terms.upper_unit(quantum) * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
-    return jax.tree.map(jnp.add, *sums), (bound < most).astype(quantum.dtype)
-
-
-def _sum_terms(
-    terms: TermsOfPairs, particles: PyTree, context: PyTree, pairs: AbstractPairs, exact: bool
-) -> PyTree:
-    """The sums of `terms`: by native code where it can be, by XLA elsewhere."""
-
-    def by_xla(particles: PyTree, context: PyTree, pairs: AbstractPairs) -> PyTree:
-        def body(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
-            return sum_of_partners(terms(arrays_i, arrays_j, context, present)), None
-
-        return pairs.reduce_pairs(body, particles)[0]
-
-    def by_native_code(particles: PyTree, context: PyTree, pairs: AbstractPairs) -> PyTree:
-        rows = pairs.rows(particles)
-        try:
-            sums = sum_over_partners(terms, *rows[:2], context, rows.index, exact)
-        except NotTranslatableError:
-            return by_xla(particles, context, pairs)
-        return rows.to_particles(sums)
-
-    if not native_code_is_used():
-        return by_xla(particles, context, pairs)
-    return jax.lax.platform_dependent(particles, context, pairs, cpu=by_native_code, default=by_xla)
+    most = rounded.upper_unit(quantum) * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+    return jax.tree.map(jnp.add, *digits), (bound < most).astype(quantum.dtype)
 
 
 @dataclass(frozen=True)
-class _Rounded:
+class _Terms:
+    """The terms of a kernel, without totals over all pairs."""
+
+    kernel: PairFunction
+
+    def __call__(
+        self, arrays_i: PyTree, arrays_j: PyTree, context: PyTree, present: Array
+    ) -> tuple[PyTree, None]:
+        return self.kernel(arrays_i, arrays_j, context, present), None
+
+
+@dataclass(frozen=True)
+class _RoundedKernel:
     """The terms of a kernel as multiples of a quantum, each split into two digits; and how large they are.
 
     - `num_terms`: the most terms of a sum.
@@ -293,49 +276,51 @@ class _Cotangent:
     exchange_sign: int | None
 
     def __call__(self, residuals: Residuals, cotangents: PyTree) -> tuple[PyTree, PyTree]:
-        particles, (varying_context, fixed_context), pairs = residuals
+        particles, context, pairs = residuals
         # Copies of another device's particles have no sums and so no cotangents here. But local particles are
         # their partners, and the copies' rows of cotangents travel back to the device that owns them.
         n = jax.tree.leaves(particles)[0].shape[0]
         cotangents = jax.tree.map(lambda x: _pad_rows(x, n), cotangents)
-        pairs = pairs.symmetric
+        return reduce_pairs(self.terms, (particles, cotangents), context, pairs.symmetric)
 
-        def body(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, PyTree]:
-            arrays_i, cotangents_i = arrays_i
-            # An entry for each pair, so that the rows of all leaves are summed at once.
-            varying_i, fixed_i = jax.tree.map(
-                lambda a: jnp.broadcast_to(a, (*present.shape, *a.shape[2:])), arrays_i
+    def terms(
+        self, arrays_i: PyTree, arrays_j: PyTree, context: PyTree, present: Array
+    ) -> tuple[PyTree, PyTree]:
+        """What each pair adds to the cotangents of i, and these pairs to those of the context."""
+        varying_context, fixed_context = context
+        arrays_i, cotangents_i = arrays_i
+        # An entry for each pair, so that the rows of all leaves are summed at once.
+        varying_i, fixed_i = jax.tree.map(
+            lambda a: jnp.broadcast_to(a, (*present.shape, *a.shape[2:])), arrays_i
+        )
+        (varying_j, fixed_j), cotangents_j = arrays_j
+        partner = eqx.combine(varying_j, fixed_j)
+
+        def kernel_value(a: PyTree, c: PyTree) -> PyTree:
+            a, c = eqx.combine(a, fixed_i), eqx.combine(c, fixed_context)
+            return self.kernel(a, partner, c, present)
+
+        def exchanged_value(a: PyTree) -> PyTree:
+            # The term that the partner's sum has of this pair.
+            a, c = eqx.combine(a, fixed_i), eqx.combine(varying_context, fixed_context)
+            return self.kernel(partner, a, c, present)
+
+        terms, pullback = jax.vjp(kernel_value, varying_i, varying_context)
+        if self.exchange_sign is None:
+            # No symmetry: differentiate both terms of the pair, at twice the cost.
+            _, pullback_exchanged = jax.vjp(exchanged_value, varying_i)
+            rows, totals = pullback(_broadcast_to(terms, cotangents_i))
+            (more,) = pullback_exchanged(_broadcast_to(terms, cotangents_j))
+            rows = jax.tree.map(jnp.add, rows, more)
+        else:
+            cotangents_of_pair = jax.tree.map(
+                lambda a, b: a + self.exchange_sign * b, cotangents_i, cotangents_j
             )
-            (varying_j, fixed_j), cotangents_j = arrays_j
-            partner = eqx.combine(varying_j, fixed_j)
-
-            def kernel_value(a: PyTree, c: PyTree) -> PyTree:
-                a, c = eqx.combine(a, fixed_i), eqx.combine(c, fixed_context)
-                return self.kernel(a, partner, c, present)
-
-            def exchanged_value(a: PyTree) -> PyTree:
-                # The term that the partner's sum has of this pair.
-                a, c = eqx.combine(a, fixed_i), eqx.combine(varying_context, fixed_context)
-                return self.kernel(partner, a, c, present)
-
-            terms, pullback = jax.vjp(kernel_value, varying_i, varying_context)
-            if self.exchange_sign is None:
-                # No symmetry: differentiate both terms of the pair, at twice the cost.
-                _, pullback_exchanged = jax.vjp(exchanged_value, varying_i)
-                rows, totals = pullback(_broadcast_to(terms, cotangents_i))
-                (more,) = pullback_exchanged(_broadcast_to(terms, cotangents_j))
-                rows = jax.tree.map(jnp.add, rows, more)
-            else:
-                cotangents_of_pair = jax.tree.map(
-                    lambda a, b: a + self.exchange_sign * b, cotangents_i, cotangents_j
-                )
-                # The partner's term has the same derivative up to the sign: F̄ᵢ + exchange_sign·F̄ⱼ.
-                rows, totals = pullback(_broadcast_to(terms, cotangents_of_pair))
-                # Every pair is listed from both its ends, and its two terms are in both of these.
-                totals = jax.tree.map(lambda t: t / 2, totals)
-            return sum_of_partners(rows), totals
-
-        return pairs.reduce_pairs(body, (particles, cotangents))
+            # The partner's term has the same derivative up to the sign: F̄ᵢ + exchange_sign·F̄ⱼ.
+            rows, totals = pullback(_broadcast_to(terms, cotangents_of_pair))
+            # Every pair is listed from both its ends, and its two terms are in both of these.
+            totals = jax.tree.map(lambda t: t / 2, totals)
+        return rows, totals
 
 
 def _pad_rows(x: Array, n: int) -> Array:
