@@ -21,6 +21,7 @@ from physkit.core import (
     require_nonnegative,
     static,
 )
+from physkit.native import native_code_is_used
 
 from ..._particles import Particles
 from ...neighbors import PAIRS_PER_BLOCK
@@ -216,9 +217,9 @@ def _attraction(
     x: Components, mass: Float[Array, " n"], softening2: Float[Array, ""]
 ) -> Components:
     """mᵢ Σⱼ mⱼ (xⱼ − xᵢ)/(r² + ε²)^(3/2), by components."""
-    # On a CPU a loop over j with all i as one vector is twice as fast as blocks of pairs; on
-    # other devices blocks keep many more of their cores busy.
-    if mass.shape[0] < _MIN_BODIES_FOR_LOOP:
+    # Without native code a CPU is twice as fast by a loop over j with all i as one vector as by blocks of
+    # pairs; on other devices blocks keep many more of their cores busy.
+    if native_code_is_used() or mass.shape[0] < _MIN_BODIES_FOR_LOOP:
         return _attraction_by_blocks(x, mass, softening2)
     return jax.lax.platform_dependent(
         x, mass, softening2, cpu=_attraction_by_loop, default=_attraction_by_blocks
