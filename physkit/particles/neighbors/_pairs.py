@@ -48,13 +48,6 @@ class PairRows(NamedTuple):
     index: Int[Array, "r k"] | None
     row_of_particle: Int[Array, " r"] | None
 
-    @property
-    def num_columns(self) -> int:
-        """The most partners that a row may have."""
-        if self.index is not None:
-            return self.index.shape[1]
-        return jax.tree.leaves(self.arrays_j)[0].shape[0]
-
     def to_particles(self, rows: PyTree) -> PyTree:
         """Rows, `[r …]`, in the order of particles."""
         place = self.row_of_particle
@@ -75,6 +68,10 @@ class AbstractPairs(Module):
         return self
 
     @abc.abstractmethod
+    def count_columns(self, n: int) -> int:
+        """The most partners that one of `n` particles may have."""
+
+    @abc.abstractmethod
     def rows(self, arrays: PyTree) -> PairRows:
         """The rows that a loop over these pairs reads, of `arrays`, `[n …]`."""
 
@@ -93,6 +90,9 @@ class AbstractPairs(Module):
 
 class AllPairs(AbstractPairs):
     """All pairs i ≠ j."""
+
+    def count_columns(self, n: int) -> int:
+        return n
 
     def rows(self, arrays: PyTree) -> PairRows:
         return PairRows(arrays, arrays, None, None)
@@ -194,6 +194,9 @@ class ListedPairs(AbstractPairs, AbstractResizable):
             else self.stale | (self.required > k)
         )
         return replace_fields(self, new)
+
+    def count_columns(self, n: int) -> int:
+        return self.capacity
 
     def rows(self, arrays: PyTree) -> PairRows:
         count = self.index.shape[0] if self.num_local is None else self.num_local

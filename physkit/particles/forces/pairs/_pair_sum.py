@@ -141,7 +141,8 @@ def _sum_traced(
 ) -> tuple[PyTree, Float[Array, " n"] | None]:
     if quantum is None:
         return reduce_pairs(_Terms(kernel), particles, context, pairs)[0], None
-    rounded = _RoundedKernel(kernel, pairs.rows(particles).num_columns)
+    n = jax.tree.leaves(particles)[0].shape[0]
+    rounded = _RoundedKernel(kernel, pairs.count_columns(n))
     sums, _ = reduce_pairs(_Terms(rounded), particles, (context, quantum), pairs, exact=True)
     *digits, bound = sums
     # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.

@@ -16,6 +16,8 @@ from ._sum_of_partners import sum_of_partners
 
 # Arrays of i and j, the context of all pairs, which pairs there are → terms of rows, totals of these pairs.
 PairTerms = Callable[[PyTree, PyTree, PyTree, Array], tuple[PyTree, PyTree]]
+# To call a C function takes longer than the sum over so few pairs.
+_FEW_PAIRS = 2**10
 
 
 def reduce_pairs(
@@ -31,7 +33,8 @@ def reduce_pairs(
     - `exact`: products and sums are rounded one by one.
     """
 
-    if not native_code_is_used():
+    n = jax.tree.leaves(arrays)[0].shape[0]
+    if not native_code_is_used() or n * pairs.count_columns(n) <= _FEW_PAIRS:
         return _by_xla(terms, arrays, context, pairs)
     return jax.lax.platform_dependent(
         arrays,
