@@ -73,6 +73,7 @@ def _all_findings() -> Iterator[Finding]:
     )
     yield from _check_packages()
     yield from _check_cores()
+    yield from _check_compiler()
     yield from _check_environment()
     yield from _check_jax()
     yield from _check_disk()
@@ -134,6 +135,22 @@ def _check_cores() -> Iterator[Finding]:
         yield "note", "cores", f"{usable} of {cores} are given to this process"
     else:
         yield "ok", "cores", f"{cores}"
+
+
+def _check_compiler() -> Iterator[Finding]:
+    from physkit.native import c_compiler, native_code_is_used
+
+    compiler = c_compiler()
+    if compiler is None:
+        yield (
+            "note",
+            "C compiler",
+            "none found: sums over pairs of particles take two to three times as long on CPUs",
+        )
+    elif not native_code_is_used():
+        yield "note", "C compiler", f"{compiler}, not used: PHYSKIT_NATIVE=0"
+    else:
+        yield "ok", "C compiler", f"{compiler} makes sums over pairs of particles native code"
 
 
 def _check_environment() -> Iterator[Finding]:
