@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         c_compiler as c_compiler,
         native_code_is_used as native_code_is_used,
     )
+    from ._formulas import NotTranslatableError as NotTranslatableError
     from ._search_neighbors import (
         FoundNeighbors as FoundNeighbors,
         NearCells as NearCells,
@@ -23,6 +24,5 @@ if TYPE_CHECKING:
         TermsOfPairs as TermsOfPairs,
         sum_over_partners as sum_over_partners,
     )
-    from ._translate import NotTranslatableError as NotTranslatableError
 else:
     __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -1,6 +1,6 @@
 """The system's C compiler: code to a loaded library, compiled once for each kind of processor."""
 
-import atexit
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -9,17 +9,21 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 
 import jax
 
 from physkit.core import PhyskitWarning
-from physkit.parallel import cache_folder
+
+from ._library_cache import find_library, keep_library
 
 # No option may let the compiler treat sums as associative or NaN as impossible; `omp simd` names the sums that
-# it may reorder.
-_OPTIONS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp-simd", "-fno-math-errno", "-w")
+# it may reorder. Integers wrap around, as JAX's do.
+_OPTIONS = (
+    "-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp-simd", "-fno-math-errno", "-fwrapv", "-w",
+)  # fmt: skip
 _OPTIONS_FOR_SPEED = (  # the first that the compiler knows
     ("-march=native", "-mprefer-vector-width=512", "-fno-trapping-math"),
     ("-mcpu=native",),
@@ -27,20 +31,41 @@ _OPTIONS_FOR_SPEED = (  # the first that the compiler knows
 )
 _COMPILE_SECONDS = 60
 
+_lock = threading.Lock()  # two threads must not register one handler
+_unanswered: set[tuple[str, ...]] = set()  # compilers that took too long, and are not asked again
+
 
 def native_code_is_used() -> bool:
-    """Whether sums over pairs are native code: there is a C compiler, and PHYSKIT_NATIVE is not 0."""
-    return os.environ.get("PHYSKIT_NATIVE", "1") != "0" and c_compiler() is not None
+    """Whether sums over pairs are native code.
+
+    They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is not 0: set it for programs
+    that `jax.export` writes for other processes, which have no such code.
+    """
+    if os.environ.get("PHYSKIT_NATIVE", "1") == "0" or os.name != "posix":
+        return False
+    compiler = c_compiler()
+    return compiler is not None and compiler not in _unanswered and _default_platform() == "cpu"
+
+
+def _default_platform() -> str:
+    device = jax.config.jax_default_device
+    return getattr(device, "platform", device) or jax.default_backend()
 
 
 @functools.cache
-def c_compiler() -> str | None:
-    """The path of the C compiler: that of the environment's CC, or `cc`, `gcc` or `clang`; None without one."""
-    names = (os.environ.get("CC", "cc"), "gcc", "clang")
-    return next((path for path in map(shutil.which, names) if path), None)
+def c_compiler() -> tuple[str, ...] | None:
+    """The C compiler's path and first arguments; None without one.
+
+    It is the environment's CC, which may have arguments, or `cc`, `gcc` or `clang`.
+    """
+    chosen = os.environ.get("CC", "")
+    for words in ((chosen,), chosen.split(), ("cc",), ("gcc",), ("clang",)):
+        path = shutil.which(words[0]) if words else None
+        if path:
+            return path, *words[1:]
+    return None
 
 
-@functools.cache
 def load_handler(source: str, entry: str, exact: bool) -> str | None:
     """Compile C code, unless it was before, and make `entry` a handler that `jax.ffi.ffi_call` knows.
 
@@ -48,67 +73,60 @@ def load_handler(source: str, entry: str, exact: bool) -> str | None:
 
     **Returns:** the handler's name; None, with a warning, where it cannot be compiled or loaded.
     """
+    with _lock:
+        return _load_handler(source, entry, exact)
+
+
+@functools.cache
+def _load_handler(source: str, entry: str, exact: bool) -> str | None:
     compiler = c_compiler()
     assert compiler is not None  # `native_code_is_used` was asked
     options = (*_OPTIONS, *(("-ffp-contract=off",) if exact else ()), f"-I{jax.ffi.include_dir()}")
-    key = "\0".join((source, *options, compiler, jax.__version__, _processor()))
+    versions = jax.__version__, jax.lib.__version__
+    key = "\0".join((source, *options, *compiler, *versions, _processor()))
     name = f"physkit_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
     try:
-        path = _native_folder() / f"{name}.so"
-        if not path.exists():
-            _compile(compiler, options, source, path)
-        library = ctypes.CDLL(str(path))
-        jax.ffi.register_ffi_target(
-            name, jax.ffi.pycapsule(getattr(library, entry)), platform="cpu"
-        )
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        library = find_library(name) or _compile(compiler, options, source, name)
+        handler = jax.ffi.pycapsule(getattr(library, entry))
+        jax.ffi.register_ffi_target(name, handler, platform="cpu")
+    except (AttributeError, OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+        if isinstance(error, subprocess.TimeoutExpired):
+            _unanswered.add(compiler)
         warnings.warn(
             f"no native code for a sum over pairs, which will be slower ({error}); PHYSKIT_NATIVE=0 in the "
             "environment does without it",
             PhyskitWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
         return None
     return name
 
 
-def _compile(compiler: str, options: tuple[str, ...], source: str, path: Path) -> None:
+def _compile(
+    compiler: tuple[str, ...], options: tuple[str, ...], source: str, name: str
+) -> ctypes.CDLL:
     """**Errors:** `RuntimeError` with what the compiler says."""
-    message = ""
-    # Other processes may compile the same: each writes a file of its own, and the last one counts.
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        code, library = Path(scratch) / "code.c", Path(scratch) / "code.so"
+    message = "it made no library"
+    with tempfile.TemporaryDirectory(prefix="physkit-") as scratch:
+        code, path = Path(scratch) / "code.c", Path(scratch) / "code.so"
         code.write_text(source)
         for more in _OPTIONS_FOR_SPEED:
-            command = [compiler, *options, *more, str(code), "-o", str(library), "-lm"]
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False
+                [*compiler, *options, *more, str(code), "-o", str(path), "-lm"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_COMPILE_SECONDS,
+                check=False,
             )
-            if done.returncode == 0:
-                os.replace(library, path)
-                return
-            message = message or done.stderr.strip().splitlines()[0]
-    raise RuntimeError(f"{compiler}: {message}")
-
-
-@functools.cache
-def _native_folder() -> Path:
-    """Where compiled code is kept: only the user may write there, whose processes run what is in it."""
-    try:
-        folder = cache_folder() / "native"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.stat()
-        if (
-            status.st_uid == os.getuid()
-            and not status.st_mode & 0o022
-            and os.access(folder, os.W_OK)
-        ):
-            return folder
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
-        pass
-    folder = Path(tempfile.mkdtemp(prefix="physkit-native-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+            if done.returncode == 0 and path.exists():
+                kept = keep_library(path, name)
+                if kept is not None:
+                    # Else, as where no file of a home may be run, from here.
+                    with contextlib.suppress(OSError):
+                        return ctypes.CDLL(str(kept))
+                return ctypes.CDLL(str(path))
+            message = done.stderr.decode(errors="replace").strip() or message
+    raise RuntimeError(f"{' '.join(compiler)}: {message.splitlines()[0]}")
 
 
 @functools.cache
@@ -117,7 +135,8 @@ def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return f"{platform.machine()} {platform.processor()}"
+        # On a Mac the version of the system names the processor.
+        return f"{platform.machine()} {platform.processor()} {platform.version()}"
     kinds = {
         line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))
     }

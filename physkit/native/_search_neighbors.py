@@ -10,9 +10,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import PyTree
 
-from ._c_source import c_lines, c_source
+from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
-from ._translate import NotTranslatableError, Symbolic, Translation, c_type
+from ._formulas import NotTranslatableError, c_type
+from ._translate import Symbolic, Translation
 
 
 class NearCells(NamedTuple):
@@ -83,30 +84,21 @@ def search_neighbors(
     call = jax.ffi.ffi_call(name, [index, *[by_particle] * 4, number], vmap_method="broadcast_all")
     tables = [jnp.asarray(table, jnp.int32) for axis in near_cells for table in axis]
     components = [position[:, k] for k in range(d)]
-    local = jnp.int32(num_local)
-    return FoundNeighbors(
-        *call(cell.astype(jnp.int32), *components, vectors, *tables, local, *translation.constants)
-    )
+    arguments = (cell.astype(jnp.int32), *components, vectors, *tables, jnp.int32(num_local))
+    # Integers have no derivatives, of which JAX cannot know here.
+    return FoundNeighbors(*call(*jax.lax.stop_gradient((*arguments, *translation.constants))))
 
 
 def _source(translation: Translation, near: Symbolic, d: int, dtype: np.dtype) -> str:
     if not isinstance(near, Symbolic) or near.dtype.kind != "b":
         raise NotTranslatableError("a search that does not depend on the pair")
-    number, constants = c_type(dtype), []
-    for k, array in enumerate(translation.constants):
-        size, kind = int(np.prod(np.shape(array))), c_type(array.dtype)
-        pointer = f"(const {kind} *)s->constants[{k}] + member * {size}"
-        constants.append(
-            f"const {kind} k{k} = *({pointer});"
-            if size == 1
-            else f"const {kind} *restrict k{k} = {pointer};"
-        )
     axes = range(d)
     code = {
         "num_axes": d,
+        "most_near": 3**d,
         "num_constants": len(translation.constants),
-        "number": number,
-        "read_constants": c_lines(constants, 1),
+        "number": c_type(dtype),
+        "read_constants": c_lines(c_constants(translation.constants, "s->constants"), 1),
         "read_row": c_lines(
             [
                 *(f"const number i{k} = s->sorted[{k}][offset + place];" for k in axes),

@@ -9,12 +9,15 @@ from jaxtyping import Array, Int
 
 from physkit.core import PyTree
 
-from ._c_source import c_lines, c_source
+from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
-from ._translate import NotTranslatableError, Symbolic, Translation, c_type
+from ._formulas import NotTranslatableError, c_type
+from ._translate import Symbolic, Translation
 
 # Arrays of particles i and j, what all pairs depend on, which pairs are present → terms.
 TermsOfPairs = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
+
+_MAX_NUMBERS = 256  # of a particle; more than fits into the stack of a thread is in no block
 
 
 def sum_over_partners(
@@ -64,8 +67,11 @@ def sum_over_partners(
     shapes_out, structure = jax.tree.flatten(out)
     sums = [translation.symbolic(r) for r in results]
     # A term that no pair changes has no axes of pairs; such sums are left to XLA.
-    if not sums or any(s.elements.shape[:2] != (1, 1) or s.dtype.kind != "f" for s in sums):
+    is_sum_of_numbers = all(s.elements.shape[:2] == (1, 1) and s.dtype.kind == "f" for s in sums)
+    if not is_sum_of_numbers or not sum(s.elements.size for s in sums):
         raise NotTranslatableError("terms that are no numbers of pairs")
+    if sum(s.elements.size for s in block_symbols) > _MAX_NUMBERS:
+        raise NotTranslatableError("particles of many numbers")
     source = _source(row_symbols, block_symbols, translation, sums, index is not None)
     name = load_handler(source, "sum_over_partners", exact)
     if name is None:
@@ -76,7 +82,7 @@ def sum_over_partners(
         [jax.ShapeDtypeStruct((num_rows, *s.shape[2:]), s.dtype) for s in shapes_out],
         vmap_method="broadcast_all",
     )
-    listed = [] if index is None else [index]
+    listed = [] if index is None else [index.astype(np.int32)]
     return jax.tree.unflatten(structure, call(*listed, *rows, *partners, *translation.constants))
 
 
@@ -101,16 +107,9 @@ def _source(
     first_row = 1 if is_listed else 0
     first_partner = first_row + len(rows)
     first_constant = first_partner + len(partners)
-    read_constants, read_row, declare, copy, pad, read = [], [], [], [], [], []
+    read_constants = c_constants(translation.constants, "sums->arguments", first_constant)
+    read_row, declare, copy, pad, read = [], [], [], [], []
     zero, add, write, names = [], [], [], []
-    for k, array in enumerate(translation.constants):
-        size, kind = math.prod(np.shape(array)), c_type(array.dtype)
-        pointer = f"(const {kind} *)sums->arguments[{first_constant + k}] + member * {size}"
-        read_constants.append(
-            f"const {kind} k{k} = *({pointer});"
-            if size == 1
-            else f"const {kind} *restrict k{k} = {pointer};"
-        )
     for k, symbol in enumerate(rows):
         size, kind = symbol.elements.size, c_type(symbol.dtype)
         pointer = f"((const {kind} *)sums->arguments[{first_row + k}])"

@@ -12,55 +12,11 @@ from jaxtyping import Array
 
 from physkit.core import LINEAR_CALL, is_concrete
 
+from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
+
 # More statements would take long to compile, and would not fit into a processor's registers.
 _MAX_STATEMENTS = 2000
 
-_C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "uint8": "uint8_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-    "bool": "_Bool",
-}
-# Operations on one element. `max` and `min` return NaN where one argument is NaN, as XLA's do: of this form GCC
-# makes vector instructions, of others with `!=` it does not.
-_FORMULAS = {
-    "abs": "({0} < 0 ? -{0} : {0})",
-    "add": "{0} + {1}",
-    "add_any": "{0} + {1}",
-    "and": "{0} & {1}",
-    "clamp": "({1} < {0} ? {0} : ({1} > {2} ? {2} : {1}))",
-    "copy": "{0}",
-    "div": "{0} / {1}",
-    "eq": "{0} == {1}",
-    "ge": "{0} >= {1}",
-    "gt": "{0} > {1}",
-    "is_finite": "({0} - {0} == 0)",
-    "le": "{0} <= {1}",
-    "lt": "{0} < {1}",
-    "max": "({0} >= {1} ? {0} : ({1} > {0} ? {1} : {0} + {1}))",
-    "min": "({0} <= {1} ? {0} : ({1} < {0} ? {1} : {0} + {1}))",
-    "mul": "{0} * {1}",
-    "ne": "{0} != {1}",
-    "neg": "-{0}",
-    "or": "{0} | {1}",
-    "select_n": "({0} ? {2} : {1})",
-    "sign": "({0} > 0 ? 1 : ({0} < 0 ? -1 : {0}))",
-    "square": "{0} * {0}",
-    "sub": "{0} - {1}",
-    "xor": "{0} ^ {1}",
-}
-_FLOAT_FUNCTIONS = {
-    "ceil": "ceil",
-    "erfc": "erfc_f",
-    "exp": "exp_f",
-    "floor": "floor",
-    "rsqrt": "1 / sqrt",
-    "sqrt": "sqrt",
-}
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2")
 _REDUCTIONS = {
     "reduce_sum": "add",
@@ -69,10 +25,11 @@ _REDUCTIONS = {
     "reduce_and": "and",
     "reduce_or": "or",
 }
-
-
-class NotTranslatableError(Exception):
-    """A function has an operation that has no counterpart here; the message names it."""
+_GATHER_MODES = (
+    jax.lax.GatherScatterMode.CLIP,
+    jax.lax.GatherScatterMode.FILL_OR_DROP,
+    jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+)
 
 
 class Symbolic(NamedTuple):
@@ -102,7 +59,7 @@ class Translation:
         self.statements: list[str] = []
         self._changing = {name for s in of_partner for name in s.elements.flat}
         self.constants: list[Array] = []
-        self._names: dict[int, str] = {}
+        self._names: dict[int, tuple[str, Any]] = {}
         self._count = itertools.count()
 
     def call(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
@@ -133,18 +90,18 @@ class Translation:
         )
         shape = np.shape(value)
         if math.prod(shape) == 1 and is_concrete(value):
-            return Symbolic(
-                np.full(shape, _literal(np.asarray(value).item(), dtype), object), dtype
-            )
-        name, size = self._constant(value), math.prod(shape)
+            return Symbolic(np.full(shape, literal(np.asarray(value).item(), dtype), object), dtype)
+        name, size = self._constant(value, dtype), math.prod(shape)
         elements = [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
         return Symbolic(np.array(elements, object).reshape(shape), dtype)
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: Any, dtype: np.dtype) -> str:
+        # The value is kept: as long as it lives, its id is its own.
         if id(value) not in self._names:
-            self._names[id(value)] = f"k{len(self.constants)}"
-            self.constants.append(value)  # also keeps it alive, and its id its own
-        return self._names[id(value)]
+            self._names[id(value)] = f"k{len(self.constants)}", value
+            # Of the type that C reads: without double precision JAX takes a `float64` of NumPy for a `float32`.
+            self.constants.append(jnp.asarray(value, dtype))
+        return self._names[id(value)][0]
 
     def _apply(self, equation: Any, values: list[Value]) -> list[Value]:
         primitive, params = equation.primitive, equation.params
@@ -163,30 +120,35 @@ class Translation:
             return list(out) if primitive.multiple_results else [out]
         if name == "optimization_barrier":
             return values
-        dtypes = [np.dtype(v.aval.dtype) for v in equation.invars]
+        if name not in _TRANSLATED:
+            raise NotTranslatableError(name)
+        dtypes, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
         if name == "gather":
-            return [self._gather(values[0], self.symbolic(values[1], dtypes[1]), params, equation)]
+            return [self._gather(values[0], self.symbolic(values[1], dtypes[1]), params, out)]
         symbols = [self.symbolic(v, t) for v, t in zip(values, dtypes, strict=True)]
-        out = equation.outvars[0].aval
         if name in _STRUCTURAL:
             results = _STRUCTURAL[name](params, *(s.elements for s in symbols))
             return [Symbolic(r, symbols[0].dtype) for r in results]
         if name in _REDUCTIONS:
-            return [self._reduce(_REDUCTIONS[name], symbols[0], params["axes"], out.dtype)]
+            return [self._reduce(_REDUCTIONS[name], symbols[0], params["axes"])]
+        if name == "clamp":
+            least, x, most = symbols
+            raised = self._elementwise("max", {}, [least, x], out)
+            return [self._elementwise("min", {}, [raised, most], out)]
         if name == "select_n" and len(symbols) != 3:
             raise NotTranslatableError("a choice of more than two")
-        formula = _formula(name, params, symbols[0].dtype, np.dtype(out.dtype))
-        return [self._elementwise(formula, symbols, out.shape, np.dtype(out.dtype))]
+        return [self._elementwise(name, params, symbols, out)]
 
     def _elementwise(
-        self, formula: str, symbols: Sequence[Symbolic], shape: tuple[int, ...], dtype: np.dtype
+        self, name: str, params: dict, symbols: Sequence[Symbolic], aval: Any
     ) -> Symbolic:
-        operands = [np.broadcast_to(s.elements, shape) for s in symbols]
-        out = np.empty(shape, object)
-        for place in np.ndindex(*shape):
+        text = formula(name, params, symbols[0].dtype, aval.dtype)
+        operands = [np.broadcast_to(s.elements, aval.shape) for s in symbols]
+        out = np.empty(aval.shape, object)
+        for place in np.ndindex(*aval.shape):
             names = [o[place] for o in operands]
-            out[place] = self._assign(formula.format(*names), names, dtype)
-        return Symbolic(out, dtype)
+            out[place] = self._assign(text.format(*names), names, aval.dtype)
+        return Symbolic(out, aval.dtype)
 
     def _assign(self, expression: str, operands: Sequence[str], dtype: np.dtype) -> str:
         name = f"t{next(self._count)}"
@@ -199,119 +161,62 @@ class Translation:
         kept.append(f"const {c_type(dtype)} {name} = {expression};")
         return name
 
-    def _reduce(
-        self, operation: str, symbol: Symbolic, axes: Sequence[int], dtype: Any
-    ) -> Symbolic:
+    def _reduce(self, operation: str, symbol: Symbolic, axes: Sequence[int]) -> Symbolic:
         kept = [axis for axis in range(symbol.elements.ndim) if axis not in axes]
-        rows = symbol.elements.transpose(*kept, *axes)
-        shape = rows.shape[: len(kept)]
-        rows = rows.reshape(*shape, -1)
-        total = rows[..., 0]
-        for k in range(1, rows.shape[-1]):
-            pair = (Symbolic(total, symbol.dtype), Symbolic(rows[..., k], symbol.dtype))
-            total = self._elementwise(_FORMULAS[operation], pair, shape, np.dtype(dtype)).elements
-        return Symbolic(total, symbol.dtype)
+        rows = symbol.elements.transpose(*axes, *kept)
+        rows = rows.reshape(math.prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :])
+        if not len(rows):
+            raise NotTranslatableError("a reduction of nothing")
+        total, *others = (Symbolic(np.asarray(row, object), symbol.dtype) for row in rows)
+        aval = jax.ShapeDtypeStruct(total.elements.shape, symbol.dtype)
+        for other in others:
+            total = self._elementwise(operation, {}, [total, other], aval)
+        return total
 
-    def _gather(self, table: Value, index: Symbolic, params: dict, equation: Any) -> Symbolic:
+    def _gather(self, table: Value, index: Symbolic, params: dict, aval: Any) -> Symbolic:
         """Elements of a table that JAX knows, at places that are computed in C."""
-        numbers, sizes, aval = (
-            params["dimension_numbers"],
-            params["slice_sizes"],
-            equation.outvars[0].aval,
-        )
-        is_plain = not (numbers.operand_batching_dims or numbers.start_indices_batching_dims)
-        if isinstance(table, Symbolic) or not is_plain:
+        numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+        mode, shape = params["mode"], np.shape(table)
+        if isinstance(table, Symbolic) or numbers.operand_batching_dims:
             raise NotTranslatableError("gather from what depends on the pair")
-        shape, out = np.shape(table), np.empty(aval.shape, object)
-        dtype, name = np.dtype(aval.dtype), self._constant(table)
+        if mode not in _GATHER_MODES or math.prod(shape) == 0:
+            raise NotTranslatableError(f"gather from {shape} in mode {mode}")
+        name, out = self._constant(table, aval.dtype), np.empty(aval.shape, object)
         batch_axes = [a for a in range(len(aval.shape)) if a not in numbers.offset_dims]
         sliced_axes = [a for a in range(len(shape)) if a not in numbers.collapsed_slice_dims]
         strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
+        last = [size - slice_size for size, slice_size in zip(shape, sizes, strict=True)]
         for place in np.ndindex(*aval.shape):
-            starts, bounds = index.elements[tuple(place[a] for a in batch_axes)], []
+            index_here, bounds = index.elements[tuple(place[a] for a in batch_axes)], []
+            starts = list(zip(index_here, numbers.start_index_map, strict=True))
             terms = [
                 f"{place[a] * strides[axis]}"
                 for a, axis in zip(numbers.offset_dims, sliced_axes, strict=True)
                 if place[a]
             ]
-            for start, axis in zip(starts, numbers.start_index_map, strict=True):
-                last = shape[axis] - sizes[axis]
+            for start, axis in starts:
                 # Also where JAX was promised that it is inside: of no pair, an index may be anything.
-                bounded = f"{start} < 0 ? 0 : ({start} > {last} ? {last} : {start})"
-                bounded = self._assign(bounded, [start], np.dtype("int64"))
-                bounds.append(bounded)
-                terms.append(f"{bounded} * {strides[axis]}")
+                bounded = f"{start} < 0 ? 0 : ({start} > {last[axis]} ? {last[axis]} : {start})"
+                bounds.append(self._assign(bounded, [start], np.dtype("int64")))
+                terms.append(f"{bounds[-1]} * {strides[axis]}")
             element = name if math.prod(shape) == 1 else f"{name}[{' + '.join(terms) or '0'}]"
-            out[place] = self._assign(element, bounds, dtype)
-            if "FILL" in str(params["mode"]):
-                inside = " & ".join(
-                    f"({s} >= 0) & ({s} <= {shape[a] - sizes[a]})"
-                    for s, a in zip(starts, numbers.start_index_map, strict=True)
-                )
+            out[place] = self._assign(element, bounds, aval.dtype)
+            if mode == jax.lax.GatherScatterMode.FILL_OR_DROP and starts:
+                inside = " & ".join(f"({s} >= 0) & ({s} <= {last[a]})" for s, a in starts)
                 fill = params["fill_value"]
-                fill = (math.nan if dtype.kind == "f" else 0) if fill is None else fill
-                chosen = f"{inside} ? {out[place]} : {_literal(fill, dtype)}"
-                out[place] = self._assign(chosen, [*starts, out[place]], dtype)
-        return Symbolic(out, dtype)
+                fill = literal(_default_fill(aval.dtype) if fill is None else fill, aval.dtype)
+                chosen = f"({inside}) ? {out[place]} : {fill}"
+                out[place] = self._assign(chosen, [*index_here, out[place]], aval.dtype)
+        return Symbolic(out, aval.dtype)
 
 
-def c_type(dtype: Any) -> str:
-    """**Errors:** `NotTranslatableError` for a type that C has not."""
-    name = np.dtype(dtype).name if dtype != jax.dtypes.float0 else "float0"
-    if name not in _C_TYPES:
-        raise NotTranslatableError(f"numbers of type {name}")
-    return _C_TYPES[name]
-
-
-def _literal(value: float | int | bool, dtype: np.dtype) -> str:
-    """A number in C, to the last bit."""
-    if dtype.kind != "f":
-        return f"(({c_type(dtype)}){int(value)}{'u' if dtype.kind == 'u' else ''})"
-    suffix = "f" if dtype.itemsize == 4 else ""
-    if math.isnan(value):
-        return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "(-INFINITY)"
-    text = float(value).hex() + suffix
-    return f"({text})" if text.startswith("-") else text
-
-
-def _formula(name: str, params: dict, dtype: np.dtype, out: np.dtype) -> str:
-    """An operation on one element, with `{0}`, `{1}` … in the place of its arguments."""
-    if name in _FLOAT_FUNCTIONS:
-        if dtype.kind != "f":
-            raise NotTranslatableError(name)
-        function = _FLOAT_FUNCTIONS[name]
-        suffix = (
-            str(8 * dtype.itemsize)
-            if function.endswith("_f")
-            else ("f" if dtype.itemsize == 4 else "")
-        )
-        return f"{function}{suffix}({{0}})"
-    if name == "round":
-        to_even = int(params["rounding_method"]) == int(jax.lax.RoundingMethod.TO_NEAREST_EVEN)
-        return f"{'rint' if to_even else 'round'}{'f' if dtype.itemsize == 4 else ''}({{0}})"
-    if name == "integer_pow":
-        return _power(params["y"])
-    if name == "convert_element_type":
-        return "({0} != 0)" if out.kind == "b" else f"({c_type(out)}){{0}}"
-    if name == "not":
-        return "!{0}" if dtype.kind == "b" else "~{0}"
-    if name not in _FORMULAS or (name == "div" and dtype.kind != "f"):
-        raise NotTranslatableError(name)
-    return _FORMULAS[name]
-
-
-def _power(exponent: int) -> str:
-    """{0} to an integer power, by squares."""
-    if exponent < 0:
-        return f"1 / ({_power(-exponent)})"
-    if exponent == 0:
-        return "1"
-    if exponent == 1:
-        return "{0}"
-    half = _power(exponent // 2)
-    return f"({half}) * ({half})" + (" * {0}" if exponent % 2 else "")
+def _default_fill(dtype: np.dtype) -> float | int:
+    """What JAX reads outside of a table."""
+    if dtype.kind == "f":
+        return math.nan
+    if dtype.kind == "b":
+        return True
+    return int(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
 
 
 def _concatenate(params: dict, *parts: np.ndarray) -> list[np.ndarray]:
@@ -342,3 +247,4 @@ _STRUCTURAL: dict[str, Callable[..., list[np.ndarray]]] = {
     "squeeze": lambda params, x: [np.squeeze(x, tuple(params["dimensions"]))],
     "transpose": lambda params, x: [x.transpose(params["permutation"])],
 }
+_TRANSLATED = {*ELEMENTWISE, *_REDUCTIONS, *_STRUCTURAL, "clamp", "gather"}

@@ -7,9 +7,9 @@
 // e^x = 2^m e^r, |r| <= log(2) / 2, to two units in the last place; 0 where the result is hardly a normal number.
 // Without branches, so that a loop around it is made of vector instructions.
 static inline double exp_f64(double x) {
-  const double shift = 0x1.8p52, clamped = x < -707.0 ? -707.0 : (x > 709.0 ? 709.0 : x);
+  const double shift = 0x1.8p52, clamped = x < -707.0 ? -707.0 : (x > 710.0 ? 710.0 : x);
   const double shifted = clamped * 0x1.71547652b82fep0 + shift, m = shifted - shift;
-  const double r = (x > 709.0 ? x : clamped) - m * 0x1.62e42fefa3800p-1 - m * 0x1.ef35793c76730p-45;
+  const double r = clamped - m * 0x1.62e42fefa3800p-1 - m * 0x1.ef35793c76730p-45;
   double s = 1.0 / 6227020800;
   s = s * r + 1.0 / 479001600, s = s * r + 1.0 / 39916800, s = s * r + 1.0 / 3628800;
   s = s * r + 1.0 / 362880, s = s * r + 1.0 / 40320, s = s * r + 1.0 / 5040, s = s * r + 1.0 / 720;
@@ -20,13 +20,13 @@ static inline double exp_f64(double x) {
   bits = (bits << 52) + ((uint64_t)1022 << 52);
   double half_power;
   memcpy(&half_power, &bits, sizeof bits);
-  return x < -707.0 ? 0.0 : (x > 709.79 ? INFINITY : 2 * (s * half_power));
+  return x < -707.0 ? 0.0 : 2 * (s * half_power);
 }
 
 static inline float exp_f32(float x) {
-  const float shift = 0x1.8p23f, clamped = x < -86.0f ? -86.0f : (x > 88.0f ? 88.0f : x);
+  const float shift = 0x1.8p23f, clamped = x < -86.0f ? -86.0f : (x > 89.0f ? 89.0f : x);
   const float shifted = clamped * 0x1.715476p0f + shift, m = shifted - shift;
-  const float r = (x > 88.0f ? x : clamped) - m * 0x1.62e400p-1f - m * 0x1.7f7d1cp-20f;
+  const float r = clamped - m * 0x1.62e400p-1f - m * 0x1.7f7d1cp-20f;
   float s = 1.0f / 5040;
   s = s * r + 1.0f / 720, s = s * r + 1.0f / 120, s = s * r + 1.0f / 24, s = s * r + 1.0f / 6;
   s = s * r + 0.5f, s = s * r + 1, s = s * r + 1;
@@ -35,7 +35,7 @@ static inline float exp_f32(float x) {
   bits = (bits << 23) + ((uint32_t)126 << 23);
   float half_power;
   memcpy(&half_power, &bits, sizeof bits);
-  return x < -86.0f ? 0.0f : (x > 88.73f ? INFINITY : 2 * (s * half_power));
+  return x < -86.0f ? 0.0f : 2 * (s * half_power);
 }
 
 // erfc(x) = e^(-x^2) t g(t), t = 2 / (2 + x): Chebyshev's fit of g, made by mpmath from erfc with 50 digits. Relative

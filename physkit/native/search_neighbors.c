@@ -5,7 +5,7 @@
 // instructions. Python replaces the words that begin with a dollar sign.
 
 #define AXES $num_axes
-#define MOST_NEAR ($num_axes == 1 ? 3 : $num_axes == 2 ? 9 : 27)
+#define MOST_NEAR $most_near  // cells around a cell
 #define CHUNK_ROWS 128  // what a thread takes at a time, some thirty microseconds of work
 
 typedef $number number;
@@ -183,7 +183,7 @@ XLA_FFI_Error *search_neighbors(XLA_FFI_CallFrame *frame) {
   s.capacity = size_of(results[0], 1);
   s.members = count_members(arguments[0], 1);
   const int64_t all = s.members * s.particles;
-  s.start = malloc(s.members * (s.cells + 2) * sizeof(int32_t));
+  s.start = malloc(s.members * (s.cells + 2) * sizeof(int32_t) + 1);
   s.place_of_row = malloc(all * sizeof(int32_t) + 1);
   number *sorted = malloc(AXES * all * sizeof(number) + 1);
   for (int k = 0; k < AXES; k++) s.sorted[k] = sorted + k * all;

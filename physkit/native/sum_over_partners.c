@@ -24,7 +24,7 @@ $zero_sums
 #if $is_listed
     const int32_t *restrict listed = (const int32_t *)sums->arguments[0] + (member * rows + row) * columns;
     int64_t count = columns;
-    while (count > 0 && listed[count - 1] >= partners) count--;
+    while (count > 0 && (uint32_t)listed[count - 1] >= partners) count--;
 #else
     const int64_t count = partners;
 #endif
@@ -36,7 +36,7 @@ $zero_sums
 $declare_block
       for (int64_t c = 0; c < length; c++) {
 #if $is_listed
-        const int64_t place = listed[first + c], partner = place < partners ? place : partners - 1;
+        const int64_t place = (uint32_t)listed[first + c], partner = place < partners ? place : partners - 1;
         is_pair[c] = place < partners ? 1 : 0;
         __asm__ volatile("");  // keeps the compiler from making vector gathers of this loop
 #else

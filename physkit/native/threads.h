@@ -1,5 +1,6 @@
 // Work on all of XLA's threads, and what handlers of its foreign function interface have in common.
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -72,11 +73,11 @@ static void run_chunks(
   share(frame, work);
   work_off(work);
   // What other threads have begun is finished soon, and there is nothing that they have not begun.
-  while (atomic_load(&work->finished_chunks) < num_chunks) continue;
+  while (atomic_load(&work->finished_chunks) < num_chunks) sched_yield();
   release(work);
 }
 
-static int64_t size_of(const XLA_FFI_Buffer *buffer, int64_t axis_from_end) {
+static inline int64_t size_of(const XLA_FFI_Buffer *buffer, int64_t axis_from_end) {
   return buffer->dims[buffer->rank - axis_from_end];
 }
 
@@ -96,7 +97,7 @@ static int tells_version(const XLA_FFI_CallFrame *frame) {
   return 1;
 }
 
-static XLA_FFI_Error *out_of_memory(const XLA_FFI_CallFrame *frame) {
+static inline XLA_FFI_Error *out_of_memory(const XLA_FFI_CallFrame *frame) {
   XLA_FFI_Error_Create_Args made = {
       .struct_size = sizeof made,
       .message = "there is no memory for a neighbor search",
