@@ -38,8 +38,8 @@ _unanswered: set[tuple[str, ...]] = set()  # compilers that took too long, and a
 def native_code_is_used() -> bool:
     """Whether sums over pairs are native code.
 
-    They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is not 0: set it for programs
-    that `jax.export` writes for other processes, which have no such code.
+    They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is not 0. It must be 0 for
+    programs that `jax.export` writes for other processes, which have no such code.
     """
     if os.environ.get("PHYSKIT_NATIVE", "1") == "0" or os.name != "posix":
         return False

@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// e^x = 2^m e^r, |r| <= log(2) / 2, to two units in the last place; 0 where the result is hardly a normal number.
+// e^x = 2^m e^r, |r| <= log(2) / 2. Relative error: below 2^-52, and 2^-23 in single precision; 0 below e^-707 and
+// e^-86, where the result is hardly a normal number.
 // Without branches, so that a loop around it is made of vector instructions.
 static inline double exp_f64(double x) {
   const double shift = 0x1.8p52, clamped = x < -707.0 ? -707.0 : (x > 710.0 ? 710.0 : x);
@@ -39,7 +40,8 @@ static inline float exp_f32(float x) {
 }
 
 // erfc(x) = e^(-x^2) t g(t), t = 2 / (2 + x): Chebyshev's fit of g, made by mpmath from erfc with 50 digits. Relative
-// errors: 2e-15, and 4e-6 in single precision, most of it that of x^2 where the result is 1e-30.
+// error: below (4 + x^2 / 2) 2^-52, and 2^-23 in single precision; that of the rounded x^2 is most of it. So it is
+// 1e-15 and 5e-7 up to x = 2, and 6e-14 and 4e-6 at the end, where the result is hardly a normal number.
 static inline double erfc_f64(double x) {
   static const double g[] = {
     0x1.058671b52c776p-1, 0x1.5fd386754f00dp-2, 0x1.1e2deea6b100ep-3, 0x1.2a88e610754a2p-6,
