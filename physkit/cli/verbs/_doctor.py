@@ -148,9 +148,9 @@ def _check_compiler() -> Iterator[Finding]:
             "none found: sums over pairs of particles take two to three times as long on CPUs",
         )
     elif not native_code_is_used():
-        yield "note", "C compiler", f"{compiler}, not used: PHYSKIT_NATIVE=0"
+        yield "note", "C compiler", f"{compiler[0]}, not used on GPUs and with PHYSKIT_NATIVE=0"
     else:
-        yield "ok", "C compiler", f"{compiler} makes sums over pairs of particles native code"
+        yield "ok", "C compiler", f"{compiler[0]} makes sums over pairs of particles native code"
 
 
 def _check_environment() -> Iterator[Finding]:
