@@ -203,20 +203,10 @@ class Translation:
             out[place] = self._assign(element, bounds, aval.dtype)
             if mode == jax.lax.GatherScatterMode.FILL_OR_DROP and starts:
                 inside = " & ".join(f"({s} >= 0) & ({s} <= {last[a]})" for s, a in starts)
-                fill = params["fill_value"]
-                fill = literal(_default_fill(aval.dtype) if fill is None else fill, aval.dtype)
+                fill = literal(params["fill_value"], aval.dtype)
                 chosen = f"({inside}) ? {out[place]} : {fill}"
                 out[place] = self._assign(chosen, [*index_here, out[place]], aval.dtype)
         return Symbolic(out, aval.dtype)
-
-
-def _default_fill(dtype: np.dtype) -> float | int:
-    """What JAX reads outside of a table."""
-    if dtype.kind == "f":
-        return math.nan
-    if dtype.kind == "b":
-        return True
-    return int(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
 
 
 def _concatenate(params: dict, *parts: np.ndarray) -> list[np.ndarray]:

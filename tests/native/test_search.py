@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from physkit.core import cast_floats
+from physkit.geometry import Free
 from physkit.particles.neighbors import Cells, _search as search_module
 from physkit.particles.neighbors._cells import plan_cells
 from physkit.particles.neighbors._search import search
-from tests.particles.test_neighbors import SPACES
+from tests.particles.test_neighbors import SPACES as OTHER_SPACES
 
 N = 240
+# A cell beyond the end of an axis of two is the other one, from which nothing may be listed twice.
+SPACES = {**OTHER_SPACES, "free, two cells": (Free(), [5.0, 5.0, 5.0], 1.9, (2, 2, 2), 104)}
 
 
 def _inputs(name, dtype, seed=0):
