@@ -17,7 +17,8 @@ from ._translate import Symbolic, Translation
 # Arrays of particles i and j, what all pairs depend on, which pairs are present → terms.
 TermsOfPairs = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
 
-_MAX_NUMBERS = 256  # of a particle; more than fits into the stack of a thread is in no block
+# Of a particle, whose blocks are on the stack of a thread, and of sums, each of which is a variable.
+_MAX_NUMBERS = 256
 
 
 def sum_over_partners(
@@ -57,21 +58,17 @@ def sum_over_partners(
     results = translation.call(
         traced.jaxpr,
         traced.consts,
-        [
-            *row_symbols,
-            *block_symbols,
-            *jax.tree.leaves(context),
-            is_pair,
-        ],
+        [*row_symbols, *block_symbols, *jax.tree.leaves(context), is_pair],
     )
     shapes_out, structure = jax.tree.flatten(out)
     sums = [translation.symbolic(r) for r in results]
     # A term that no pair changes has no axes of pairs; such sums are left to XLA.
     is_sum_of_numbers = all(s.elements.shape[:2] == (1, 1) and s.dtype.kind == "f" for s in sums)
-    if not is_sum_of_numbers or not sum(s.elements.size for s in sums):
+    num_sums, num_numbers = (sum(s.elements.size for s in some) for some in (sums, block_symbols))
+    if not is_sum_of_numbers or num_sums == 0:
         raise NotTranslatableError("terms that are no numbers of pairs")
-    if sum(s.elements.size for s in block_symbols) > _MAX_NUMBERS:
-        raise NotTranslatableError("particles of many numbers")
+    if max(num_sums, num_numbers) > _MAX_NUMBERS:
+        raise NotTranslatableError("many numbers of a particle")
     source = _source(row_symbols, block_symbols, translation, sums, index is not None)
     name = load_handler(source, "sum_over_partners", exact)
     if name is None:
@@ -92,7 +89,7 @@ def _symbols(letter: str, leaves: list[Array]) -> list[Symbolic]:
     for k, leaf in enumerate(leaves):
         names = [f"{letter}{k}_{e}" for e in range(math.prod(leaf.shape[1:]))]
         elements = np.array(names, object).reshape(1, 1, *leaf.shape[1:])
-        symbols.append(Symbolic(elements, np.dtype(leaf.dtype)))
+        symbols.append(Symbolic(elements, leaf.dtype))
     return symbols
 
 

@@ -161,7 +161,37 @@ def test_products_and_sums_are_rounded_one_by_one_where_they_must_be():
     assert exact[k] == 0
 
 
-def test_particles_of_many_numbers_are_left_to_jax():
-    x = jnp.zeros((3, 300))
-    with pytest.raises(NotTranslatableError, match="many numbers"):
-        sum_over_partners(lambda a, b, c, p: jnp.where(p, a[..., 0] - b[..., 0], 0), x, x, (), None)
+def test_all_threads_flush_numbers_that_are_hardly_any():
+    """As XLA's do. Where one of them did not, sums would depend on who took which row."""
+    x = jnp.full(20_000, 1e-20, jnp.float32)
+    index = jnp.zeros((20_000, 8), jnp.int32)
+    product = lambda a, b, _, present: jnp.where(present, a * b, 0)
+    assert not np.any(jax.jit(lambda x: sum_over_partners(product, x, x, (), index))(x))
+
+
+@pytest.mark.parametrize(
+    ("particles", "message"),
+    [
+        ({"x": jnp.zeros((3, 300))}, "many numbers"),
+        ({"x": jnp.zeros((3, 1)), "key": jax.random.split(jax.random.key(0), 3)}, "key<"),
+        ({"x": jnp.zeros((3, 1)), "half": jnp.zeros(3, jnp.float16)}, "float16"),
+    ],
+)
+def test_particles_that_are_left_to_jax(particles, message):
+    def terms(a, b, _, present):
+        return jnp.where(present, a["x"][..., 0] - b["x"][..., 0], 0)
+
+    with pytest.raises(NotTranslatableError, match=message):
+        sum_over_partners(terms, particles, particles, (), None)
+
+
+def test_sums_of_many_numbers_are_left_to_jax():
+    def terms(a, b, context, present):
+        return jnp.where(present[..., None], (a - b)[..., None] * context, 0)
+
+    x = jnp.zeros(3)
+    with (
+        pytest.raises(NotTranslatableError, match="many numbers"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        sum_over_partners(terms, x, x, jnp.zeros(300), None)
