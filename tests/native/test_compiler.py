@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -35,6 +36,7 @@ XLA_FFI_Error *handler(XLA_FFI_CallFrame *frame) {
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty folder of libraries, and no compiler that was found before."""
+    monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
     monkeypatch.setattr(_compiler, "_unanswered", set())
     c_compiler.cache_clear()
@@ -115,11 +117,13 @@ def test_nothing_is_run_from_a_folder_where_others_can_write(folder, which, mode
 
 
 def test_nothing_is_run_from_the_folder_of_another_user(folder, monkeypatch):
-    folder.mkdir(parents=True)
-    os.chown(folder, 12345, 12345) if os.getuid() == 0 else monkeypatch.setattr(
-        os, "getuid", lambda: 12345
-    )
-    assert _library_cache._folder() is None
+    name = load_handler(_source(), "handler", False)
+    assert _library_cache.find_library(name) is not None
+    if os.getuid() == 0:
+        os.chown(folder, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert _library_cache.find_library(name) is None
 
 
 @pytest.mark.parametrize("home", ["a file", "/proc/nowhere", "full"])
@@ -170,7 +174,8 @@ BROKEN = {
 def test_broken_compilers(fault, tmp_path, monkeypatch):
     script, message = BROKEN[fault]
     monkeypatch.setenv("CC", _executable(tmp_path / "a compiler", f"#!/bin/sh\n{script}\n"))
-    monkeypatch.setattr(_compiler, "_COMPILE_SECONDS", 0.3)
+    if fault == "hanging":
+        monkeypatch.setattr(_compiler, "_COMPILE_SECONDS", 0.3)
     _load_in_vain(message)
     # One that does not answer is not asked again.
     assert native_code_is_used() == (fault != "hanging")
@@ -187,20 +192,25 @@ def test_code_that_is_not_c_is_reported():
 
 
 def test_the_compiler_of_the_environment(tmp_path, monkeypatch):
-    log = tmp_path / "log"
+    log, (found,) = tmp_path / "log", c_compiler()
+    c_compiler.cache_clear()
     wrapper = _executable(tmp_path / "wrapper", f'#!/bin/sh\necho "$1" >> {log}\nexec "$@"\n')
-    monkeypatch.setenv("CC", f"{wrapper} cc")  # as `ccache gcc`
-    assert c_compiler() == (wrapper, "cc")
+    monkeypatch.setenv("CC", f"{wrapper} {found}")  # as `ccache gcc`
+    assert c_compiler() == (wrapper, found)
     assert _doubled(load_handler(_source(), "handler", False)) == 8
-    assert log.read_text() == "cc\n"
+    assert log.read_text() == f"{found}\n"
     for chosen in ("", "  ", "there-is-no-such-compiler"):
         c_compiler.cache_clear()
         monkeypatch.setenv("CC", chosen)
-        assert os.path.basename(c_compiler()[0]) == "cc"
+        assert c_compiler() == next(
+            (path,) for path in map(shutil.which, ("cc", "gcc", "clang")) if path
+        )
 
 
 def test_older_compilers_know_fewer_options(tmp_path, monkeypatch):
-    script = 'case "$*" in *-march*|*-mcpu*) echo what >&2; exit 1;; esac\nexec cc "$@"'
+    unknown = 'case "$*" in *-march*|*-mcpu*) echo what >&2; exit 1;; esac'
+    script = f'{unknown}\nexec {c_compiler()[0]} "$@"'
+    c_compiler.cache_clear()
     monkeypatch.setenv("CC", _executable(tmp_path / "old", f"#!/bin/sh\n{script}\n"))
     assert _doubled(load_handler(_source(), "handler", False)) == 8
 
@@ -231,6 +241,12 @@ def test_without_native_code_sums_are_those_of_jax(reason, tmp_path, monkeypatch
     else:
         force = _force(x)
     np.testing.assert_allclose(force, len(x) * x - np.sum(x), atol=1e-9)
+
+
+def test_programs_for_a_cpu_beside_a_gpu(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert native_code_is_used()
 
 
 PROGRAM = """
