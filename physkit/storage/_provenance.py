@@ -8,10 +8,14 @@ from typing import Any
 import jax
 
 from physkit.core import printable
+from physkit.native import native_code_is_used
 from physkit.parallel import versions
 
+_NATIVE_CODE, _NOT_USED = "native code", "not used"
 # If one of these differs, a continued run need not have the same bits.
-DECISIVE_KEYS = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
+DECISIVE_KEYS = (
+    "physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision", _NATIVE_CODE,
+)  # fmt: skip
 
 
 def collect_provenance() -> dict[str, Any]:
@@ -20,6 +24,7 @@ def collect_provenance() -> dict[str, Any]:
     return {
         **versions(),
         "machine": f"{platform.system()} {platform.machine()}",
+        _NATIVE_CODE: "used" if native_code_is_used() else _NOT_USED,
         "devices": f"{len(jax.devices())} × {', '.join(kinds)}",
         "command": " ".join(sys.argv)[:1000],  # a shell's `*` can make it very long
         "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -29,6 +34,7 @@ def collect_provenance() -> dict[str, Any]:
 def provenance_changes(stored: dict[str, Any]) -> list[str]:
     """The versions, devices and precision that differ from those a file was written with."""
     current = collect_provenance()
+    stored = {_NATIVE_CODE: _NOT_USED, **stored}  # files of versions without it do not say
     return [
         printable(f"{key} {str(stored.get(key))[:200]} → {current[key]}")
         for key in DECISIVE_KEYS

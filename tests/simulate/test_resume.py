@@ -225,6 +225,15 @@ def test_resuming_with_other_versions_warns(tmp_path, monkeypatch):
         quiet(sim, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
+def test_resuming_without_native_code_warns(tmp_path, monkeypatch):
+    sim, state = springs(), particles()
+    monkeypatch.setattr("physkit.storage._provenance.native_code_is_used", lambda: True)
+    quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
+    monkeypatch.setattr("physkit.storage._provenance.native_code_is_used", lambda: False)
+    with pytest.warns(UserWarning, match=r"native code used → not used.*last bit"):
+        quiet(sim, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
+
+
 # --- stopping -------------------------------------------------------------------------------------
 
 
