@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from physkit.core import QUICK_COMPILER_OPTIONS, PyTree, is_on_cpu
+from physkit.core import PLAIN_KERNELS, QUICK_COMPILER_OPTIONS, PyTree, is_on_cpu
 from physkit.storage import program_digest
 
 
@@ -37,10 +37,12 @@ def _run(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> lis
 
 _call = jax.jit(_run, static_argnums=0)
 _call_quickly = jax.jit(_run, static_argnums=0, compiler_options=QUICK_COMPILER_OPTIONS)
+_call_plainly = jax.jit(_run, static_argnums=0, compiler_options=PLAIN_KERNELS)
+_SMALL_BYTES = 2**18  # of all that a program reads
 
 
 def compile_by_content(
-    function: Callable[..., PyTree], *, quickly: bool = False
+    function: Callable[..., PyTree], *, quickly: bool = False, is_small: bool = False
 ) -> Callable[..., PyTree]:
     """`eqx.filter_jit(function)` that asks what a function computes, not which object it is.
 
@@ -48,6 +50,8 @@ def compile_by_content(
     same: with all that it closes over, which `jax.jit` would take to be what it was.
 
     - `quickly`: on CPUs with few optimizations, for programs of few numbers, or whose work is linear algebra.
+    - `is_small`: whether arrays inside of it are as small as those of a run of a small state, whose kernels are
+      faster, and made in less time, in JAX 0.10's older way.
     """
     known: dict[Any, tuple[TracedProgram, list[Any], Any, PyTree]] = {}
 
@@ -61,8 +65,17 @@ def compile_by_content(
             closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
             known[key] = TracedProgram(closed), list(closed.consts), jax.tree.structure(out), static
         traced, constants, out_form, static = known[key]
-        run = _call_quickly if quickly and is_on_cpu(leaves) else _call
+        run = _call
+        if is_on_cpu(leaves):
+            if quickly:
+                run = _call_quickly
+            elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
+                run = _call_plainly
         flat = run(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)
 
     return call
+
+
+def _num_bytes(arrays: list[Any]) -> int:
+    return sum(x.size * x.dtype.itemsize for x in arrays if hasattr(x, "dtype"))

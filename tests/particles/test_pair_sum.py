@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physkit.native import native_code_is_used
 from physkit.particles.forces import direct_sum, exact_pair_sum, pair_sum
 from physkit.particles.forces.pairs._sum_of_partners import sum_of_partners
 from physkit.particles.neighbors import AllPairs, ListedPairs, _pairs
@@ -27,6 +28,8 @@ FAST_CASES = (
     "test_a_box_that_blocks_do_not_divide",
     "test_order_of_particles_does_not_matter[float64]",
     "test_out_of_range_is_reported_and_poisons[float32]",
+    "test_sums_over_few_pairs_are_left_to_xla[5-False]",
+    "test_sums_over_few_pairs_are_left_to_xla[40-True]",
 )
 
 N = 41
@@ -291,3 +294,15 @@ def test_direct_sum_is_the_sum_over_every_pair(case):
     x, charge, shared, *_ = case
     got = jnp.stack(direct_sum(kernel, _arrays(x, charge), shared, -1), axis=1)
     np.testing.assert_allclose(got, _force_by_broadcasting(x, charge, shared), atol=1e-12)
+
+
+@pytest.mark.parametrize(("bodies", "is_native"), [(5, False), (40, True)])
+def test_sums_over_few_pairs_are_left_to_xla(bodies, is_native):
+    """A call of native code would take longer than the loops of XLA, which are part of other kernels."""
+    if not native_code_is_used():
+        pytest.skip("there is no C compiler here")
+    x = jnp.asarray(np.random.default_rng(1).normal(size=(bodies, 3)))
+    particles = {"x": tuple(x.T), "charge": jnp.ones(bodies)}
+    shared = {"range": jnp.ones(()), "depth": jnp.ones(())}
+    program = jax.jit(lambda *given: direct_sum(kernel, *given, -1)).lower(particles, shared)
+    assert ("physkit_" in program.as_text()) == is_native

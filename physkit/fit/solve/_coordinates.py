@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from physkit.core import (
     SelectionError,
     ShapeError,
     as_device_array,
+    jit_once,
     param,
     static,
 )
@@ -123,7 +123,7 @@ def make_coordinates(selection: Selection, model: PyTree, bounds: BoundsLike) ->
     )
 
 
-@eqx.filter_jit
+@jit_once
 def _center_and_scale(
     bounds: tuple[AbstractBounds, ...], values: tuple[Array, ...], dtype: np.dtype
 ) -> tuple[Array, Array]:
@@ -147,21 +147,21 @@ def values_and_slopes(
 
 
 # A dict that comes out of a program is sorted by its keys; labels and slopes follow the selection.
-@eqx.filter_jit
+@jit_once
 def _values(coordinates: Coordinates, z: Array) -> tuple[Array, ...]:
     return tuple(coordinates.values(z).values())
 
 
-@eqx.filter_jit
+@jit_once
 def _values_and_slopes(coordinates: Coordinates, z: Array) -> tuple[tuple[Array, ...], Array]:
-    return _values(coordinates, z), jax.jacfwd(coordinates.flat_values)(z)
+    return tuple(coordinates.values(z).values()), jax.jacfwd(coordinates.flat_values)(z)
 
 
 def _by_name(coordinates: Coordinates, values: tuple[Array, ...]) -> dict[str, Array]:
     return dict(zip(coordinates.names, values, strict=True))
 
 
-@eqx.filter_jit
+@jit_once
 def natural_coordinates(
     coordinates: Coordinates, z: Float[Array, " p"], at_start: Float[Array, " p"]
 ) -> Coordinates:

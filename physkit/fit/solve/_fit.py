@@ -46,7 +46,7 @@ from ._fit_progress import FitProgress, progress_report
 from ._fit_result import Attempt, Fit, History
 from ._methods import AbstractMethod, Kind, MethodLike, Optax, as_method
 from ._newton import refine_likelihood
-from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
+from ._problem import Mode, ObjectiveInputs, Problem, is_small, make_problem, require_finite
 from ._remarks import collect_remarks
 from ._restarts import SearchResult, minimize_with_restarts, on_host
 from ._search_method import AbstractSearch
@@ -172,7 +172,7 @@ def fit(
     z = starting_points(start, selection.get(model), starts, start_std, key)
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
-    program = _with_jac_advice(compile_by_content(problem.with_jacobian))
+    program = _with_jac_advice(compile_by_content(problem.with_jacobian, is_small=is_small(inputs)))
     at_start = on_host(program(start.origin, inputs), start.precision)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:

@@ -31,6 +31,7 @@ from ._methods import Kind
 
 Mode = Literal["forward", "reverse", "twice"]  # twice: forward over reverse
 _MAX_BATCH = 64  # tangents or cotangents side by side; more would fill the memory
+_SMALL_BYTES = 20_000  # of a model and its tangents
 
 
 class ObjectiveInputs(NamedTuple):
@@ -44,6 +45,13 @@ class ObjectiveInputs(NamedTuple):
     model: PyTree
     data: PyTree
     unit: Array
+
+
+def is_small(inputs: ObjectiveInputs) -> bool:
+    """Whether tangents of the model, side by side, are as few numbers as a small state."""
+    num_tangents = min(inputs.coordinates.center.size, _MAX_BATCH)
+    leaves = [x for x in jax.tree.leaves(inputs.model) if hasattr(x, "dtype")]
+    return num_tangents * sum(x.size * x.dtype.itemsize for x in leaves) < _SMALL_BYTES
 
 
 class Problem(Module):

@@ -1,0 +1,46 @@
+"""How the programs of a fit are compiled."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.fit import _program, select
+from physkit.fit.solve._bounds import Unbounded
+from physkit.fit.solve._coordinates import make_coordinates
+from physkit.fit.solve._problem import ObjectiveInputs, is_small
+
+
+def inputs_of(model):
+    selection = select(lambda m: m["size"], model)
+    start = make_coordinates(selection, model, Unbounded())
+    return ObjectiveInputs(start, model, None, jnp.ones(()))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "parameters", "expected"),
+    [(15, 3, True), (1000, 3, True), (1000, 30, False), (10_000, 3, False)],
+)
+def test_a_small_model_is_one_whose_tangents_are_few_numbers(numbers, parameters, expected):
+    model = {"state": jnp.zeros(numbers, jnp.float32), "size": jnp.ones(parameters, jnp.float32)}
+    assert is_small(inputs_of(model)) is expected
+
+
+@pytest.mark.parametrize(
+    ("data", "is_small", "expected"),
+    [(100, True, "plain"), (100, False, "usual"), (100_000, True, "usual")],
+)
+def test_plain_kernels_are_for_small_programs_only(monkeypatch, data, is_small, expected):
+    """Where they read many data, XLA's other kernels are faster."""
+    calls = []
+    for name, word in (("_call", "usual"), ("_call_plainly", "plain")):
+        known = getattr(_program, name)
+
+        def call(*arguments, known=known, word=word):
+            calls.append(word)
+            return known(*arguments)
+
+        monkeypatch.setattr(_program, name, call)
+    measured = jnp.ones(data, jnp.float32)
+    program = _program.compile_by_content(lambda x: x * measured, is_small=is_small)
+    np.testing.assert_array_equal(program(jnp.asarray(2.0)), np.full(data, 2.0))
+    assert calls == [expected]
