@@ -27,13 +27,21 @@ def sum_of_partners(terms: PyTree) -> PyTree:
     for place, leaf in enumerate(leaves):
         alike.setdefault((leaf.shape, leaf.dtype), []).append(place)
     sums = list(leaves)
-    for (shape, _), places in alike.items():
+    for places in alike.values():
         some = tuple(leaves[p] for p in places)
-        # JAX has derivatives of a reduction of one operand only.
-        totals = linear_call(_Sum(), _Spread(shape[1]), (), some)
+        if len(some) > 1 and some[0].size <= _SMALL_BLOCK:
+            # A GPU makes one launch of single reductions, and one each of those of several operands.
+            totals = jax.lax.platform_dependent(*some, cpu=_by_one_reduction, default=_one_by_one)
+        else:
+            totals = _by_one_reduction(*some)
         for place, total in zip(places, totals, strict=True):
             sums[place] = total
     return jax.tree.unflatten(structure, sums)
+
+
+def _by_one_reduction(*terms: Array) -> tuple[Array, ...]:
+    # JAX has derivatives of a reduction of one operand only.
+    return linear_call(_Sum(), _Spread(terms[0].shape[1]), (), terms)
 
 
 @dataclass(frozen=True)
