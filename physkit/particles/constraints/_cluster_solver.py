@@ -57,9 +57,10 @@ def bond_vectors(
 
 def member_impulses(clusters: Clusters, along: Float[Array, "k c"]) -> Float[Array, "a c d"]:
     """Impulses on the members, from those along the bonds in units of their vectors."""
-    ends = jnp.asarray(_incidence(clusters.bonds, clusters.inverse_masses.shape[0]))
+    incidence = _incidence(clusters.bonds, clusters.inverse_masses.shape[0])
+    ends = jnp.asarray(incidence.astype(along.dtype))  # no program of float32 computes in float64
     weighted = along[:, None] * clusters.vectors
-    each = sum_written_out(ends.astype(along.dtype)[:, :, None, None] * weighted[:, None], axis=0)
+    each = sum_written_out(ends[:, :, None, None] * weighted[:, None], axis=0)
     return jnp.moveaxis(each, 1, 2)
 
 

@@ -117,15 +117,21 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
 
 
 def allowed_skin(
-    space: AbstractSpace, d: int, cutoff: float, skin: float | None = None
+    space: AbstractSpace, position: Float[Array, "n d"], cutoff: float, skin: float | None = None
 ) -> Float[Array, ""]:
     """`skin` or the default one, less where cutoff + skin would exceed the limit of this space (traceable)."""
+    d, wanted = position.shape[1], DEFAULT_SKIN * cutoff if skin is None else skin
+    if not any(space.periodic_axes(d)):
+        # Open space has no numbers, and so no precision: that of the positions.
+        return jnp.asarray(wanted, position.dtype)
     slack = (space.max_cutoff(d) - cutoff) * (1 - _ROUNDING)
-    return jnp.clip(slack, 0.0, DEFAULT_SKIN * cutoff if skin is None else skin)
+    return jnp.clip(slack, 0.0, wanted)
 
 
 def exceeds_max_cutoff(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
     """Whether a pair closer than `radius` could have two images (traceable)."""
+    if not any(space.periodic_axes(d)):
+        return jnp.zeros((), bool)
     limit = space.max_cutoff(d)
     # `radius` was fitted to this limit on the host, in other arithmetic: allow some units in the last place.
     return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))

@@ -74,9 +74,9 @@ class NeighborList(AbstractNeighbors):
         position = jax.lax.stop_gradient(particles.position)
         space = particles.space.detached()
         # Of the list, the skin that it was built with; of a new one, what the box allows now.
-        skin = allowed_skin(self.space, position.shape[1], self.cutoff, self.skin)
+        skin = allowed_skin(self.space, position, self.cutoff, self.skin)
         moved = displacement_since(self.position, self.space, position, space, self.cutoff, skin)
-        radius = self.cutoff + allowed_skin(space, position.shape[1], self.cutoff, self.skin)
+        radius = self.cutoff + allowed_skin(space, position, self.cutoff, self.skin)
         too_far = exceeds_max_cutoff(space, position.shape[1], self.cutoff)
         faults = self.faults.set_if(Fault.DISPLACEMENT, moved.is_leap)
         faults = faults.set_if(Fault.CUTOFF, too_far)
@@ -237,7 +237,7 @@ def _new_list(
     with_reverse: bool,
 ) -> NeighborList:
     zero, d = jnp.int32(0), position.shape[1]
-    radius = cutoff + allowed_skin(space, d, cutoff, skin)
+    radius = cutoff + allowed_skin(space, position, cutoff, skin)
     built = _build_traced(position, space, excluded, cells, zero, radius, capacity, with_reverse)
     too_far = exceeds_max_cutoff(space, d, cutoff)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
