@@ -26,6 +26,14 @@ from physkit.core import cast_floats
 PLATFORMS = ("cuda", "tpu")
 # Notes to XLA about shardings, not calls.
 NOT_CALLS = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"}
+# Factors of small matrices, by libraries that GPUs and TPUs have: Krylov's steps, bodies in a flow.
+LIBRARIES = {
+    "Eigh",
+    "cusolver_syevd_ffi",
+    "LuDecomposition",
+    "cusolver_getrf_ffi",
+    "cu_lu_pivots_to_permutation",
+}
 
 
 def value_and_gradient(made: tuple[Any, Any], devices: tuple[int, ...] | None = None) -> Any:
@@ -63,8 +71,8 @@ def lower(function: Any, *arguments: Any) -> str:
 def findings(text: str) -> list[str]:
     """What does not belong into a program in single precision for a GPU or TPU."""
     found = []
-    calls = set(re.findall(r"custom_call @([\w.]+)", text)) - NOT_CALLS
-    # Custom calls are libraries of one platform, or Python: `jnp.linalg` on CPUs, callbacks.
+    calls = set(re.findall(r"custom_call @([\w.]+)", text)) - NOT_CALLS - LIBRARIES
+    # Other custom calls are libraries of one platform, or Python: `jnp.linalg` on CPUs, callbacks.
     found += [f"calls {name}" for name in sorted(calls)]
     for line in text.splitlines():
         # Python's numbers are doubles until they meet an array: constants, and conversions of them.
