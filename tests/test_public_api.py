@@ -23,7 +23,7 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 PLUMBING = {
     "native": {
         "FoundNeighbors", "NearCells", "NotTranslatableError", "TermsOfPairs", "c_compiler",
-        "native_code_is_used", "search_neighbors", "sum_over_partners",
+        "native_code_is_used", "native_or_xla", "search_neighbors", "sum_over_partners",
     },
     "html": {
         "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",

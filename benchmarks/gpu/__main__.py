@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -63,6 +64,9 @@ def main() -> int:
     if not has_compiler():
         print(MISSING)
         return 1
+    os.environ["PHYSKIT_NATIVE"] = (
+        "0"  # C code is for CPUs, on one of which these programs are traced
+    )
     found: dict[str, dict] = {}
     for name in args.systems or SYSTEMS:
         found[name] = {}

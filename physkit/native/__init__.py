@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._compiler import (
         c_compiler as c_compiler,
         native_code_is_used as native_code_is_used,
+        native_or_xla as native_or_xla,
     )
     from ._formulas import NotTranslatableError as NotTranslatableError
     from ._search_neighbors import (

@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
 
-from physkit.core import PhyskitWarning
+from physkit.core import PhyskitWarning, PyTree
 
 from ._library_cache import find_library, keep_library
 
@@ -39,12 +40,35 @@ def native_code_is_used() -> bool:
     """Whether sums over pairs are native code.
 
     They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is not 0. It must be 0 for
-    programs that `jax.export` writes for other processes, which have no such code.
+    programs that `jax.export` writes for other processes, which have no such code, or for other platforms.
     """
     if os.environ.get("PHYSKIT_NATIVE", "1") == "0" or os.name != "posix":
         return False
     compiler = c_compiler()
     return compiler is not None and compiler not in _unanswered and _default_platform() == "cpu"
+
+
+def native_or_xla(
+    native: Callable[..., PyTree], by_xla: Callable[..., PyTree], *arrays: PyTree
+) -> PyTree:
+    """`native(*arrays)` on CPUs where native code is used, `by_xla(*arrays)` elsewhere.
+
+    A process that has CPUs only does not trace the other: that would take a third of a start whose programs
+    come from a cache. So programs that it lowers for other platforms need PHYSKIT_NATIVE=0, too.
+    """
+    if not native_code_is_used():
+        return by_xla(*arrays)
+    if _has_cpus_only():
+        return native(*arrays)
+    return jax.lax.platform_dependent(*arrays, cpu=native, default=by_xla)
+
+
+@functools.cache
+def _has_cpus_only() -> bool:
+    for kind in ("gpu", "tpu"):
+        with contextlib.suppress(RuntimeError):
+            return not jax.devices(kind)
+    return True
 
 
 def _default_platform() -> str:

@@ -15,6 +15,7 @@ from typing import Any
 if __name__ == "__main__":
     # Before JAX starts; the processes of tests set their own.
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    os.environ["PHYSKIT_NATIVE"] = "0"  # C code is for CPUs
 
 import equinox as eqx
 import jax

@@ -88,6 +88,7 @@ ASKS = {
     "storage/checkpoint/_identity.py",
     "cli/verbs/_doctor.py",
     "core/numerics/_placement.py",
+    "native/_compiler.py",  # whether C code is of any use; what runs is chosen by platform
 }
 
 

@@ -1,6 +1,5 @@
 """Find the neighbors of particles that are sorted into cells."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -9,7 +8,7 @@ from physkit.geometry import AbstractSpace
 from physkit.native import (
     FoundNeighbors,
     NotTranslatableError,
-    native_code_is_used,
+    native_or_xla,
     search_neighbors,
 )
 
@@ -61,10 +60,7 @@ def search(
         except NotTranslatableError:
             return by_masks(*arrays)
 
-    if native_code_is_used():
-        found = jax.lax.platform_dependent(*arrays, cpu=by_native_code, default=by_masks)
-    else:
-        found = by_masks(*arrays)
+    found = native_or_xla(by_native_code, by_masks, *arrays)
     rows = None if num_local is None else found.particle_of_row
     most = jnp.max(found.num_neighbors)
     return Found(

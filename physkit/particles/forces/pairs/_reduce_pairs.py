@@ -9,7 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from physkit.core import PyTree, nonzero_tangents, partition_by_tangent
-from physkit.native import NotTranslatableError, native_code_is_used, sum_over_partners
+from physkit.native import (
+    NotTranslatableError,
+    native_or_xla,
+    sum_over_partners,
+)
 
 from ...neighbors import AbstractPairs
 from ._sum_of_partners import sum_of_partners
@@ -33,16 +37,11 @@ def reduce_pairs(
     - `exact`: products and sums are rounded one by one.
     """
 
+    native, by_xla = partial(_by_native_code, terms, exact), partial(_by_xla, terms)
     n = jax.tree.leaves(arrays)[0].shape[0]
-    if not native_code_is_used() or n * pairs.count_columns(n) <= _FEW_PAIRS:
-        return _by_xla(terms, arrays, context, pairs)
-    return jax.lax.platform_dependent(
-        arrays,
-        context,
-        pairs,
-        cpu=partial(_by_native_code, terms, exact),
-        default=partial(_by_xla, terms),
-    )
+    if n * pairs.count_columns(n) <= _FEW_PAIRS:
+        return by_xla(arrays, context, pairs)
+    return native_or_xla(native, by_xla, arrays, context, pairs)
 
 
 def _by_xla(
