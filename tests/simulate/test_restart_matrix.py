@@ -50,7 +50,7 @@ SYSTEMS = {
     "kremer_grest_melt": lambda: systems.kremer_grest_melt(5, cells=(5, 5, 4)),
     "water_box": lambda: systems.water_box(3, cutoff=0.4),
     "acoustic_monopole": lambda: systems.acoustic_monopole(cells=8),
-    "elastic_half_space": lambda: systems.elastic_half_space(cells=40),
+    "elastic_half_space": lambda: systems.elastic_half_space(cells=56),
     "dielectric_slab": lambda: systems.dielectric_slab(cells=12),
     "electromagnetic_cavity": lambda: systems.electromagnetic_cavity(cells=(6, 5, 4)),
     "figure_eight": systems.figure_eight,

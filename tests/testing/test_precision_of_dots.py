@@ -102,7 +102,7 @@ SYSTEMS = {
     "decaying_turbulence": {"resolution": 16, "peak": 3.0},
     "dielectric_slab": {"cells": 12},
     "double_well": {},
-    "elastic_half_space": {"cells": 40},
+    "elastic_half_space": {"cells": 56},
     "electromagnetic_cavity": {"cells": (6, 5, 4)},
     "figure_eight": {},
     "fisher_front": {"cells": 32},

@@ -39,7 +39,7 @@ def elastic_half_space(
     **Arguments:**
 
     - `p_speed`, `s_speed`: c_p and c_s.
-    - `cells`: across; 16 are the length of an S wave in the middle of the pulse's spectrum.
+    - `cells`: across, at least 50; 16 of 160 are the length of an S wave in the middle of the pulse's spectrum.
     - `distances`: of the sensors from the force, below 1.4.
     - `order`: of the differences, 4 or 2.
     - `courant`: dt over the longest stable step.
