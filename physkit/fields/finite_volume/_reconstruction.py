@@ -4,6 +4,7 @@ import abc
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Module
@@ -101,5 +102,12 @@ class MUSCL(AbstractReconstruction):
     def edges(self, *cells: Values) -> tuple[Values, Values]:
         # The slope is the rise over one cell: half of it to either edge.
         before, cell, after = cells
-        half = 0.5 * self.limiter.slope(cell - before, after - cell)
+        # Where cells are equal, as at an open boundary, a compiler that fuses products and differences may find
+        # 0 in one place and a rounding error in another: limiters would choose two branches, and derivatives
+        # would be those of neither.
+        rounding = 4 * jnp.finfo(cell.dtype).eps * jnp.abs(cell)
+        below, above = (
+            jnp.where(jnp.abs(step) > rounding, step, 0) for step in (cell - before, after - cell)
+        )
+        half = 0.5 * self.limiter.slope(below, above)
         return cell - half, cell + half
