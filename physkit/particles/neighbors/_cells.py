@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 from ._cutoff import cell_lengths, cell_vectors, space_numbers
+from ._near_cells import ravel_cells
 
 # `required` of a grid whose cells have become narrower than the search radius: no number of slots, but a
 # request for coarser cells. Larger than any count of particles in a cell.
@@ -89,17 +91,31 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
     )
 
 
+class ParticlesInCells(NamedTuple):
+    """Particles and the cells that they are in.
+
+    - `cell`: the indices of each particle's cell; `number`: its flat number, or, of a particle that is masked
+      out, that behind all cells.
+    - `position`: folded into the box that cells divide.
+    - `vectors`: between periodic images, as rows.
+    - `is_too_narrow`: whether periodic cells have become narrower than the radius: pairs may be missing.
+    """
+
+    cell: Int[Array, "n d"]
+    number: Int[Array, " n"]
+    position: Float[Array, "n d"]
+    vectors: Float[Array, "d d"]
+    is_too_narrow: Bool[Array, ""]
+
+
 def assign_cells(
     position: Float[Array, "n d"],
     space: AbstractSpace,
     shape: tuple[int, ...],
     radius: float | Float[Array, ""],
-) -> tuple[Int[Array, "n d"], Float[Array, "n d"], Float[Array, "d d"], Bool[Array, ""]]:
-    """Assign particles to cells (traceable).
-
-    Returns each particle's cell, `[n d]`; its position folded into the box that cells divide, `[n d]`; the
-    vectors between periodic images as rows; and whether periodic cells have become narrower than `radius`.
-    """
+    mask: Bool[Array, " n"] | None = None,
+) -> ParticlesInCells:
+    """Assign particles to cells (traceable); those outside of `mask` are in none."""
     vectors, periodic = cell_vectors(space, position.shape[1], position.dtype)
     lengths = cell_lengths(space, position.shape[1], position.dtype)
     # `least`: the narrowest cell allowed, as a fraction of the box.
@@ -114,7 +130,10 @@ def assign_cells(
     # With one or two cells along an axis, a search covers all of that axis, however narrow the cells are.
     narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
     folded = matmul(folded, vectors) if lengths is None else folded * lengths[None]
-    return cell, folded, vectors, narrow
+    number = ravel_cells(cell.T, shape)
+    if mask is not None:
+        number = jnp.where(mask, number, math.prod(shape))
+    return ParticlesInCells(cell, number, folded, vectors, narrow)
 
 
 def _shift(periodic: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -12,8 +12,8 @@ from physkit.native import (
     search_neighbors,
 )
 
-from ._cells import Cells, assign_cells
-from ._near_cells import find_near_cells, is_thin_grid, ravel_cells, squared_limit
+from ._cells import Cells, ParticlesInCells, assign_cells
+from ._near_cells import find_near_cells, is_thin_grid, squared_limit
 from ._search_by_masks import search_by_masks
 
 
@@ -45,11 +45,7 @@ def search(
     Particles outside of `mask` are in no cell and have no neighbors. With `num_local`, the rows of that
     many first particles come first.
     """
-    cell, folded, vectors, is_narrow = assign_cells(position, space, cells.shape, radius)
-    cell_number = ravel_cells(cell.T, cells.shape)
-    if mask is not None:
-        cell_number = jnp.where(mask, cell_number, cells.num_cells)  # behind all cells
-    arrays = cell, cell_number, folded, vectors, space, radius
+    particles = assign_cells(position, space, cells.shape, radius, mask)
 
     def by_masks(*arrays: PyTree) -> FoundNeighbors:
         return search_by_masks(*arrays, cells, capacity, mask is not None, num_local)
@@ -60,26 +56,27 @@ def search(
         except NotTranslatableError:
             return by_masks(*arrays)
 
-    found = native_or_xla(by_native_code, by_masks, *arrays)
-    rows = None if num_local is None else found.particle_of_row
-    most = jnp.max(found.num_neighbors)
+    found = native_or_xla(by_native_code, by_masks, particles, space, radius)
     return Found(
-        found.index, found.order, found.row_of_particle, most, found.max_occupancy, is_narrow, rows
+        found.index,
+        found.order,
+        found.row_of_particle,
+        jnp.max(found.num_neighbors),
+        found.max_occupancy,
+        particles.is_too_narrow,
+        None if num_local is None else found.particle_of_row,
     )
 
 
 def _search_natively(
-    cell: Int[Array, "n d"],
-    cell_number: Int[Array, " n"],
-    folded: Float[Array, "n d"],
-    vectors: Float[Array, "d d"],
+    particles: ParticlesInCells,
     space: AbstractSpace,
     radius: float | Float[Array, ""],
     cells: Cells,
     capacity: int,
     num_local: int | None,
 ) -> FoundNeighbors:
-    n, d = folded.shape
+    n, d = particles.position.shape
     is_thin = is_thin_grid(cells.shape, space)
     near_cells = find_near_cells(cells.shape, space.periodic_axes(d))
     if is_thin:  # the minimum image takes the place of shifts
@@ -92,8 +89,15 @@ def _search_natively(
             difference = space.minimum_image(difference)
         return sum(x * x for x in difference) < limit
 
-    context = space, squared_limit(radius, folded.dtype)
+    context = space, squared_limit(radius, particles.position.dtype)
     local = n if num_local is None else num_local
     return search_neighbors(
-        is_near, folded, cell_number, vectors, near_cells, context, capacity, local
+        is_near,
+        particles.position,
+        particles.number,
+        particles.vectors,
+        near_cells,
+        context,
+        capacity,
+        local,
     )

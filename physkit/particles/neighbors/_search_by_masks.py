@@ -17,7 +17,7 @@ from physkit.core import nonzero_indices
 from physkit.geometry import AbstractSpace
 from physkit.native import FoundNeighbors, NearCells
 
-from ._cells import Cells
+from ._cells import Cells, ParticlesInCells
 from ._near_cells import find_near_cells, is_thin_grid, ravel_cells, squared_limit
 from ._set_bits import indices_of_set_bits
 
@@ -26,10 +26,7 @@ _FEW_SLOTS = 2 * _WORD  # up to this many, no candidate is padded
 
 
 def search_by_masks(
-    cell: Int[Array, "n d"],
-    cell_number: Int[Array, " n"],
-    folded: Float[Array, "n d"],
-    vectors: Float[Array, "d d"],
+    particles: ParticlesInCells,
     space: AbstractSpace,
     radius: float | Float[Array, ""],
     cells: Cells,
@@ -43,9 +40,9 @@ def search_by_masks(
     candidates are packed into one word. Then, `capacity` times, the lowest set bit of every particle is taken
     off. With a single cell, the search goes over all pairs.
 
-    - `cell`, `cell_number`, `folded`, `vectors`: of `assign_cells`.
     - `is_masked`: whether particles may be behind all cells.
     """
+    cell, cell_number, folded = particles.cell, particles.number, particles.position
     n, d = folded.shape
     shape = cells.shape
     # In a single cell particles are in order, and a sort costs as much as the search of a small box.
@@ -74,7 +71,7 @@ def search_by_masks(
     dense = jnp.concatenate([folded.T, nowhere], axis=1)[:, particle_in_slot]
     dense = dense.reshape(d, *shape, cells.slots)
     neighbor_cells = find_near_cells(shape, space.periodic_axes(d))
-    masks = _masks(dense, neighbor_cells, vectors, space, radius)
+    masks = _masks(dense, neighbor_cells, particles.vectors, space, radius)
 
     slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[cell_number], None
     if num_local is not None:
