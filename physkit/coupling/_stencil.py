@@ -180,7 +180,7 @@ class Scatter:
 def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
     base, weights = transfer.layout.locate(x, transfer.orders)
     flat = padded.reshape(padded.shape[0], -1)
-    if is_written_out((weights,)):
+    if is_written_out((weights,)) and not transfer.orders:  # the same on every platform
         return _read_rows(transfer, False, base, weights, flat)
     return _read_rows_by_platform(transfer, base, weights, flat)
 
@@ -188,7 +188,6 @@ def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> 
 # Compiled also where nothing is traced: of the variants only that of the platform.
 @functools.partial(jax.jit, static_argnums=0)
 def _read_rows_by_platform(transfer: Gather, base: Array, weights: Weights, flat: Array) -> Array:
-    # A loop is compiled soonest; on a GPU each of its turns would be a launch.
     return jax.lax.platform_dependent(
         base,
         weights,
@@ -200,7 +199,7 @@ def _read_rows_by_platform(transfer: Gather, base: Array, weights: Weights, flat
 
 def _read_rows(
     transfer: Gather,
-    in_loop: bool,
+    on_cpu: bool,
     base: Int[Array, " n"],
     weights: Weights,
     flat: Float[Array, "c p"],
@@ -221,15 +220,16 @@ def _read_rows(
             found = found if weight is None else weight * found
             return found if total is None else total + found
 
-        if in_loop:
+        # A loop is compiled soonest; on a GPU each of its turns would be a launch.
+        if on_cpu and not is_written_out(parts):
             out.append(fold_rows(points, parts, add_row, jnp.zeros(base.shape, part.dtype)))
             continue
         total = None
         for row in rows_of(points, parts):
             total = add_row(total, row, base)
-            if transfer.orders:
+            if on_cpu and transfer.orders:
                 # Optimization barrier: gathers of several orders share reads, which the compiler would keep
-                # in memory for all points of the kernel.
+                # in memory for all points of the kernel. A GPU keeps them in registers.
                 total, base = jax.lax.optimization_barrier((total, base))
         out.append(total)
     return jnp.stack(out)

@@ -269,7 +269,7 @@ def layered_disk(mode, component):
     grid = Grid(Box([1.0, 1.0], (False, True)), (16, 8))
     disk = Ball([0.5, 0.5], 0.2)
     media = (Dielectric(2.0), Dielectric(4.0, shape=disk), Drude(5.0, 0.1, disk))
-    source = PointDipole([0.3, 0.5], component, WavePulse(20.0, 0.05, 0.2))
+    source = PointDipole([0.3, 0.5], component, WavePulse(4.0, 0.25, 0.72))
     maxwell = Maxwell(media, source, ConvolutionalPML(3, stretching=3.0, shift=0.05))
     return Simulation(Yee(maxwell), dt=0.9 * maxwell.longest_step(grid)), maxwell.add_memory(
         random_field(grid, mode=mode)
@@ -306,7 +306,7 @@ def test_float32_and_vmap():
 def test_battery_of_the_rates():
     grid = Grid(Box([1.0, 1.2], (False, True)), (5, 4))
     media = (Dielectric(2.0, 0.3, Ball([0.43, 0.59], 0.32)), Lorentz(0.5, 3.0, 0.1))
-    maxwell = Maxwell(media, PointDipole([0.33, 0.55], "Ey", WavePulse(5.0, 0.3, 0.4)))
+    maxwell = Maxwell(media, PointDipole([0.33, 0.55], "Ey", WavePulse(2.5, 0.4, 1.2)))
     field = random_field(grid, mode="TE").with_poles(1)
     # Currents in the oscillators, which are damped.
     currents = {"J" + name[1]: getattr(field, "J" + name[1]) for name in field.electric}

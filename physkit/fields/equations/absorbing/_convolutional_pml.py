@@ -113,9 +113,13 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
                     f"the box repeats along {side[0]} or has no such axis: no layer absorbs at {side}"
                 )
             axis = grid.axis(side[0])
-            if grid.local_shape[axis] < 2 * self.cells:
+            opposite = [s for s in sides if s[0] == side[0] and s != side]
+            # Of several devices along an axis each has one of its sides.
+            is_alone = grid.space.comm.axis_size(axis) > 1 or not opposite
+            if grid.local_shape[axis] < (1 if is_alone else 2) * self.cells:
+                where = " and ".join((side, *opposite))
                 raise ShapeError(
-                    f"layers of {self.cells} cells at {side} and opposite do not fit into "
+                    f"absorbing layers of {self.cells} cells at {where} do not fit into "
                     f"{grid.local_shape[axis]} cells (of each device)"
                 )
         return sides
