@@ -4,6 +4,7 @@ GPUs add floating numbers in an order that changes from call to call, and comple
 after the other. Integers they add at once, and in any order to the same sum.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -13,33 +14,52 @@ from physkit.core import poison_where
 _GUARD_BITS = 12
 
 
-def integer_sums(index: Int[Array, "p n"], amounts: Float[Array, "p n"], size: int) -> Array:
-    """At each of `size` points the sum of those `amounts` whose `index` it is; all NaN if one is not finite.
+def integer_sums(
+    index: Int[Array, "p n"], amounts: Float[Array, "p n c"], size: int
+) -> Float[Array, "size c"]:
+    """At each of `size` points the sums of those `amounts` whose `index` it is; all NaN if one is not finite.
 
     A row of `index` has each point at most n times, all rows together no more. Amounts are rounded to 2⁻³⁶
-    (float32) or 2⁻⁶⁵ of the largest.
+    (float32) or 2⁻⁶⁵ of the largest of their component, the last axis.
     """
     kind = jnp.int32 if amounts.dtype.itemsize == 4 else jnp.int64
     # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
     bits = 8 * jnp.dtype(kind).itemsize - 2 - max(1, amounts.shape[1] - 1).bit_length()
-    count = -(-(int(jnp.finfo(amounts.dtype).nmant) + 1 + _GUARD_BITS) // max(bits, 1))
-    largest = jnp.max(jnp.abs(amounts), initial=0)
-    _, exponent = jnp.frexp(largest)
-    # A power of two: scaling rounds nothing.
-    rest, digits = jnp.ldexp(amounts, -exponent), []
+    format = jnp.finfo(amounts.dtype)
+    count = -(-(int(format.nmant) + 1 + _GUARD_BITS) // max(bits, 1))
+    # Of positive numbers the order is that of their bits as integers, where infinity and NaN are above all:
+    # one reduction finds the largest, and whether all are finite.
+    magnitude = jax.lax.bitcast_convert_type(jnp.abs(amounts), kind)
+    largest = jnp.max(magnitude, axis=(0, 1), initial=0)
+    is_finite = largest < jax.lax.bitcast_convert_type(jnp.asarray(jnp.inf, amounts.dtype), kind)
+    exponent = (largest >> format.nmant) + (2 - int(format.maxexp))
+    half = exponent >> 1
+    # Powers of two: scaling rounds nothing. In two steps, since one power may be beyond the range.
+    rest = amounts * _power_of_two(-half, amounts.dtype)[None, None]
+    rest = rest * _power_of_two(half - exponent, amounts.dtype)[None, None]
+    digits = []
     for _ in range(count):
         rest = rest * 2.0**bits
         digit = jnp.round(rest)
         rest = rest - digit
         digits.append(digit.astype(kind))
-    # One scatter for all points of the kernel and all digits: one launch.
-    totals = jnp.zeros((size, count), kind)
+    # One scatter for all points of the kernel, all components and digits: one launch.
+    totals = jnp.zeros((size, amounts.shape[2], count), kind)
     totals = totals.at[index].add(
         jnp.stack(digits, axis=-1), mode="promise_in_bounds", wrap_negative_indices=False
     )
-    total = jnp.zeros(size, amounts.dtype)
+    total = jnp.zeros((size, amounts.shape[2]), amounts.dtype)
     # From the smallest digit up.
     for k in reversed(range(count)):
-        total = total + totals[:, k].astype(amounts.dtype) * 2.0 ** (-bits * (k + 1))
-    # Asked of each: compiled, a maximum may pass over NaN.
-    return poison_where(jnp.ldexp(total, exponent), ~jnp.all(jnp.isfinite(amounts)))
+        total = total + totals[..., k].astype(amounts.dtype) * 2.0 ** (-bits * (k + 1))
+    total = total * _power_of_two(half, amounts.dtype)[None]
+    total = total * _power_of_two(exponent - half, amounts.dtype)[None]
+    return poison_where(total, ~jnp.all(is_finite))
+
+
+def _power_of_two(exponent: Int[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
+    """2 to the power of normal exponents, made of its bits."""
+    format = jnp.finfo(dtype)
+    return jax.lax.bitcast_convert_type(
+        (exponent + (int(format.maxexp) - 1)) << format.nmant, dtype
+    )

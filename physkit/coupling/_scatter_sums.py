@@ -94,12 +94,15 @@ def scatter_weighted(
     def in_order(*arguments: PyTree) -> Array:
         return add_in_order(points, *arguments)[0]
 
+    def as_integers(base: Array, parts: tuple[Weights, ...], value: Array) -> Array:
+        return add_integers(points, base, parts, value[None])[0]
+
     return jax.lax.platform_dependent(
         base,
         parts,
         jax.lax.optimization_barrier(value),
         cpu=in_order,
-        default=functools.partial(add_integers, points),
+        default=as_integers,
     )
 
 
@@ -191,17 +194,17 @@ def add_integers(
     points: tuple[int, ...],
     base: Int[Array, " n"],
     parts: tuple[Weights, ...],
-    value: Float[Array, " n"],
-) -> Array:
-    """The sums, by integers: the same in any order."""
+    values: Float[Array, "c n"],
+) -> Float[Array, "c ..."]:
+    """The sums of all components, by integers: the same in any order."""
     shifts, factors = [], []
     for row in rows_of(points, parts):
         for j, factor in enumerate(row.amounts(parts, None)):
             shifts.append(row.offset + j)
             factors.append(factor)
     index = base[None] + jnp.asarray(shifts, jnp.int32)[:, None]
-    amounts = value[None] * jnp.stack(factors)
-    return integer_sums(index, amounts, math.prod(points)).reshape(points)
+    amounts = values.T[None] * jnp.stack(factors)[..., None]
+    return integer_sums(index, amounts, math.prod(points)).T.reshape(-1, *points)
 
 
 class _Copies(NamedTuple):

@@ -270,9 +270,7 @@ def _scatter_by_platform(transfer: Scatter, x: Coordinates, values: Array) -> Ar
 def _scatter_integers(transfer: Scatter, x: Coordinates, values: Array) -> Array:
     """For devices that add in any order."""
     base, weights = transfer.layout.locate(x, transfer.orders)
-    return jnp.stack(
-        [add_integers(transfer.layout.points, base, (weights,), value) for value in values]
-    )
+    return add_integers(transfer.layout.points, base, (weights,), values)
 
 
 def _scatter_in_order(transfer: Scatter, x: Coordinates, values: Array) -> Array:
