@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import poison_where
-
 # Bits below the significand of the largest amount, so that small amounts keep theirs.
 _GUARD_BITS = 12
 
@@ -17,10 +15,11 @@ _GUARD_BITS = 12
 def integer_sums(
     index: Int[Array, "p n"], amounts: Float[Array, "p n c"], size: int
 ) -> Float[Array, "size c"]:
-    """At each of `size` points the sums of those `amounts` whose `index` it is; all NaN if one is not finite.
+    """At each of `size` points the sums of those `amounts` whose `index` it is.
 
+    All sums of a component, the last axis, are NaN if one of its amounts is not finite.
     A row of `index` has each point at most n times, all rows together no more. Amounts are rounded to 2⁻³⁶
-    (float32) or 2⁻⁶⁵ of the largest of their component, the last axis.
+    (float32) or 2⁻⁶⁵ of the largest of their component.
     """
     kind = jnp.int32 if amounts.dtype.itemsize == 4 else jnp.int64
     # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
@@ -54,7 +53,7 @@ def integer_sums(
         total = total + totals[..., k].astype(amounts.dtype) * 2.0 ** (-bits * (k + 1))
     total = total * _power_of_two(half, amounts.dtype)[None]
     total = total * _power_of_two(exponent - half, amounts.dtype)[None]
-    return poison_where(total, ~jnp.all(is_finite))
+    return jnp.where(is_finite[None], total, jnp.nan)
 
 
 def _power_of_two(exponent: Int[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
