@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -181,18 +182,18 @@ def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
 
 def require_balanced(field: Field, lattice: Lattice) -> None:
     """**Errors:** `ParameterError` where all sides have velocities that let more in than out at t = 0."""
+    sides = [side for pair in field.boundary for side in pair or ()]
+    if any(isinstance(side, Outflow | FixedPressure) for side in sides):
+        return
+    if not any(isinstance(side, Dirichlet) for side in sides):
+        return
     net, gross = 0.0, 0.0
-    for side in sides_of(field.at_time(0.0), lattice):
-        if isinstance(side.boundary, Outflow | FixedPressure):
-            return
-        if not isinstance(side.boundary, Dirichlet):
-            continue
-        value = _wall_value(side.boundary.value, field.grid, side, field.grid.dimension)
-        inwards = concrete_value(value[side.axis])
+    for value in _inward_velocities(field, lattice):
+        inwards = concrete_value(value)
         if inwards is None or inwards.dtype == object:
             return
         # Cells are cubes: all sides have one area for each.
-        net += side.inward * float(np.sum(inwards))
+        net += float(np.sum(inwards))
         gross += float(np.sum(np.abs(inwards)))
     if abs(net) > 1e-3 * gross:
         raise ParameterError(
@@ -200,6 +201,17 @@ def require_balanced(field: Field, lattice: Lattice) -> None:
             f"{abs(net) / gross:.0%}, so that its density would {'rise' if net > 0 else 'fall'} without end: "
             "balance the velocities, or let a side be Outflow() or FixedPressure(p)"
         )
+
+
+@eqx.filter_jit
+def _inward_velocities(field: Field, lattice: Lattice) -> list[Array]:
+    # One program: operation by operation each would be compiled by itself.
+    return [
+        side.inward
+        * _wall_value(side.boundary.value, field.grid, side, field.grid.dimension)[side.axis]
+        for side in sides_of(field.at_time(0.0), lattice)
+        if isinstance(side.boundary, Dirichlet)
+    ]
 
 
 # --- inside ---------------------------------------------------------------------------------------
