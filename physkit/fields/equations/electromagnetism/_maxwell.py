@@ -37,7 +37,7 @@ from ...states._electromagnetic_field import ElectromagneticField
 from .._requirements import as_tuple
 from .._source_checks import warn_of_jumps
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
-from ._maxwell_checks import check_memory, check_sources, warn_of_media_outside
+from ._maxwell_checks import check_memory, check_sources
 from ._media import (
     AbstractDispersiveMedium,
     AbstractMedium,
@@ -137,7 +137,6 @@ class Maxwell(AbstractTendency):
         field = self.field(state)
         check_sources(self, field)
         check_memory(self, field)
-        warn_of_media_outside(self, field.grid)
 
     def check_time(self, state: State, t: Float[Array, ""]) -> None:
         del state

@@ -3,6 +3,7 @@
 import warnings
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
 from physkit.core import (
@@ -17,8 +18,8 @@ from physkit.geometry import Grid
 
 from ...states._electromagnetic_field import ElectromagneticField
 from .._source_checks import check_waves
-from ._media import permittivity_range
-from ._shapes import smallest_distances
+from ._media import AbstractMedium, permittivity_on_plane, permittivity_range
+from ._shapes import distances_from_nodes
 
 if TYPE_CHECKING:
     from ._maxwell import Maxwell
@@ -27,13 +28,16 @@ _FEW = 5.0  # cells in a wavelength: speeds are up to 7 % off
 
 
 def check_sources(maxwell: "Maxwell", field: ElectromagneticField) -> None:
-    """**Errors:** of sources that do not fit the field, its media or layer. Warns of waves of few cells."""
+    """**Errors:** of sources that do not fit the field, its media or layer.
+
+    Warns of waves of few cells, and of bodies that touch no cell.
+    """
     grid = field.grid
     for source in maxwell.sources:
         source.check_grid(grid)
         source.check_components(tuple(field.electric))
         source.check_layer(grid, maxwell.layer)
-        source.check_media(grid, maxwell.media, maxwell.vacuum_permittivity)
+    _check_media(maxwell, grid)
     found = permittivity_range(maxwell.media)
     numbers = [
         concrete_value(x) for x in (maxwell.vacuum_permittivity, maxwell.vacuum_permeability)
@@ -45,21 +49,37 @@ def check_sources(maxwell: "Maxwell", field: ElectromagneticField) -> None:
     check_waves(maxwell.sources, grid, speeds, _FEW)
 
 
-def warn_of_media_outside(maxwell: "Maxwell", grid: Grid) -> None:
-    """Warn of bodies that touch no cell of the grid."""
+def _check_media(maxwell: "Maxwell", grid: Grid) -> None:
+    """**Errors:** of sources in media that they do not fit. Warns of bodies that touch no cell of the grid."""
     shaped = [medium for medium in maxwell.media if medium.shape is not None]
-    if not shaped or is_tracing() or not is_concrete((shaped, grid)):
+    if shaped and (is_tracing() or not is_concrete((shaped, grid))):
         return
-    distances = np.asarray(smallest_distances(tuple(medium.shape for medium in shaped), grid))
+    faces = [(source, face) for source in maxwell.sources for face in source.faces_in_media(grid)]
+    smallest, on_faces = np.zeros(0), [[] for _ in faces]
+    if shaped:
+        shapes = tuple(medium.shape for medium in shaped)
+        smallest, on_faces = jax.device_get(
+            distances_from_nodes(shapes, grid, tuple(face for _, face in faces))
+        )
+    vacuum = concrete_value(maxwell.vacuum_permittivity)
+    for (source, face), distances in zip(faces, on_faces, strict=True):
+        found = permittivity_on_plane(maxwell.media, grid, face, iter(distances))
+        if found is not None and vacuum is not None and vacuum.dtype != object:
+            source.check_permittivity(face, found, vacuum)
+    if shaped:
+        _warn_of_media_outside(shaped, grid, smallest)
+
+
+def _warn_of_media_outside(shaped: list[AbstractMedium], grid: Grid, smallest: np.ndarray) -> None:
     reach = 0.5 * float(np.linalg.norm(np.asarray(grid.spacing)))
-    outside = [type(m).__name__ for m, d in zip(shaped, distances, strict=True) if d > reach]
+    outside = [type(m).__name__ for m, d in zip(shaped, smallest, strict=True) if d > reach]
     if outside:
         warnings.warn(
             f"{len(outside)} of {len(shaped)} bodies ({', '.join(dict.fromkeys(outside))}) are outside of the "
             f"box, which goes from 0 to {np.asarray(grid.space.lengths).tolist()}: they do nothing. A shape is "
             "the distance from its surface, negative inside",
             PhyskitWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
 
 

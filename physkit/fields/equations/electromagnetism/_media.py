@@ -1,13 +1,13 @@
 """Media: dielectrics, conductors, and dispersive ones whose polarization is a motion of its own."""
 
 import abc
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from physkit.core import (
     Module,
@@ -21,9 +21,7 @@ from physkit.geometry import AXES, Grid, Location, Outflow
 
 from ..._field import Field
 from ...operators import average
-from ._shapes import as_shape, coverage, signed_distance
-
-Nodes: TypeAlias = Sequence[int]  # along each axis
+from ._shapes import NodePlane, as_shape, coverage
 
 
 class Medium(NamedTuple):
@@ -192,11 +190,11 @@ def permittivity_range(media: Sequence[AbstractMedium]) -> tuple[float, float] |
 
 
 def permittivity_on_plane(
-    media: Sequence[AbstractMedium], grid: Grid, axis: int, node: int, low: Nodes, high: Nodes
+    media: Sequence[AbstractMedium], grid: Grid, plane: NodePlane, distances: Iterator[np.ndarray]
 ) -> np.ndarray | None:
-    """ε on the nodes of a plane, from `low` to `high` along other axes; NaN where it is no one number.
+    """ε on the nodes of a plane; NaN where it is no one number, None where a trace hides it.
 
-    None where a trace hides it. Surfaces are sharp.
+    - `distances`: of the nodes from the surface of each body, which is sharp.
     """
     epsilon = np.ones(())
     for medium in media:
@@ -204,35 +202,19 @@ def permittivity_on_plane(
         if isinstance(medium, Dielectric):
             value = concrete_value(medium.permittivity)
         if medium.shape is not None:
-            distance = concrete_value(
-                _distance_on_plane(medium.shape, grid, axis, np.asarray(node), low, high)
-            )
-            inside = None if distance is None else distance < 0
-        if value is None or inside is None or value.dtype == object:
+            inside = next(distances) < 0
+        if value is None or value.dtype == object:
             return None
         if value.ndim:
             if value.shape != grid.shape:
                 return None  # for which `medium_at` has an error
-            here = value.take([node - 1, node], axis=axis)
+            here = value.take([plane.node - 1, plane.node], axis=plane.axis)
             for k in range(grid.dimension):
-                here = here if k == axis else here.take(range(low[k], high[k]), axis=k)
+                if k != plane.axis:
+                    here = here.take(range(plane.low[k], plane.high[k]), axis=k)
             value = here.flat[0] if np.ptp(here) == 0 else np.nan
         epsilon = np.where(inside, value, epsilon)
     return epsilon
-
-
-@eqx.filter_jit
-def _distance_on_plane(
-    shape: Module, grid: Grid, axis: int, node: ArrayLike, low: Nodes, high: Nodes
-) -> Array:
-    # One program for all planes across an axis: operation by operation each would be compiled by itself.
-    x = []
-    for k, points in enumerate(grid.coordinates(grid.node)):
-        x.append(jnp.take(points, jnp.arange(low[k], high[k] + 1) % points.shape[k], axis=k))
-    x[axis] = (jnp.astype(node, grid.spacing.dtype) * grid.spacing[axis]).reshape(
-        (1,) * grid.dimension
-    )
-    return signed_distance(shape, x)
 
 
 def poles_at(

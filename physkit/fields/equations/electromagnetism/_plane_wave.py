@@ -20,7 +20,7 @@ from physkit.core import (
 from physkit.geometry import AXES, Grid
 
 from ._incident_wave import AbstractIncidentWave, Face
-from ._media import AbstractMedium, permittivity_on_plane
+from ._shapes import NodePlane
 from ._sources import require_carried
 from ._waveforms import as_waveform
 
@@ -103,26 +103,25 @@ class PlaneWave(AbstractIncidentWave):
             if part != 0:
                 require_carried(f"E{axis}", names, "a wave polarized")
 
-    def check_media(
-        self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array
-    ) -> None:
-        numbers = [concrete_value(x) for x in (self.speed, self.impedance, vacuum_permittivity)]
-        if any(x is None or x.dtype == object for x in numbers):
-            return
-        own = 1 / float(np.prod(numbers))
+    def faces_in_media(self, grid: Grid) -> list[NodePlane]:
         ranges = [self.extent(grid, k) or (0, grid.shape[k]) for k in range(grid.dimension)]
         low, high = zip(*ranges, strict=True)
-        for axis, node, _ in self.faces(grid):
-            found = permittivity_on_plane(media, grid, axis, node, low, high)
-            if found is None:
-                return
-            if not np.allclose(found, own, rtol=1e-3):
-                raise ParameterError(
-                    f"the medium at the faces of a plane wave's region is that of the wave, ε = {own:.4g}; at "
-                    f"node {node} along {AXES[axis]} there is another. End bodies before the faces, or give "
-                    "the wave the speed and impedance 1/n of a medium that is all around; CurrentSheet sends "
-                    "waves into any media"
-                )
+        return [NodePlane(axis, node, low, high) for axis, node, _ in self.faces(grid)]
+
+    def check_permittivity(
+        self, face: NodePlane, found: np.ndarray, vacuum_permittivity: np.ndarray
+    ) -> None:
+        numbers = [concrete_value(x) for x in (self.speed, self.impedance)]
+        if any(x is None or x.dtype == object for x in numbers):
+            return
+        own = 1 / float(np.prod([*numbers, vacuum_permittivity]))
+        if not np.allclose(found, own, rtol=1e-3):
+            raise ParameterError(
+                f"the medium at the faces of a plane wave's region is that of the wave, ε = {own:.4g}; at "
+                f"node {face.node} along {AXES[face.axis]} there is another. End bodies before the faces, or "
+                "give the wave the speed and impedance 1/n of a medium that is all around; CurrentSheet sends "
+                "waves into any media"
+            )
 
     def faces(self, grid: Grid) -> list[Face]:
         out = []

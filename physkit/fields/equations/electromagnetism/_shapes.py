@@ -70,12 +70,34 @@ def signed_distance(shape: Module, x: Sequence[Array]) -> Array:
     return require_distance(shape(*x))
 
 
+class NodePlane(NamedTuple):
+    """The nodes of a plane across `axis`, from `low` to `high` along the other axes."""
+
+    axis: int
+    node: int
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    def coordinates(self, grid: Grid) -> list[Array]:
+        x = []
+        for k, points in enumerate(grid.coordinates(grid.node)):
+            nodes = np.arange(self.low[k], self.high[k] + 1) % points.shape[k]
+            x.append(jnp.take(points, nodes, axis=k))
+        x[self.axis] = (self.node * grid.spacing[self.axis]).reshape((1,) * grid.dimension)
+        return x
+
+
 @jit_once
-def smallest_distances(shapes: tuple[Module, ...], grid: Grid) -> Array:
-    """How near the surfaces come to the nodes of a grid, each; negative where one is inside."""
+def distances_from_nodes(
+    shapes: tuple[Module, ...], grid: Grid, planes: tuple[NodePlane, ...]
+) -> tuple[Array, list[list[Array]]]:
+    """How near the surfaces come to the nodes of a grid, negative where one is inside, and their distances
+    from the nodes of each plane."""
     # One program: operation by operation each would be compiled by itself.
     x = tuple(grid.coordinates(grid.node))
-    return jnp.stack([jnp.min(signed_distance(shape, x)) for shape in shapes])
+    smallest = jnp.stack([jnp.min(signed_distance(shape, x)) for shape in shapes])
+    on_planes = [[signed_distance(s, plane.coordinates(grid)) for s in shapes] for plane in planes]
+    return smallest, on_planes
 
 
 def coverage(shape: Module, grid: Grid, location: Location, component: int) -> Coverage:

@@ -22,7 +22,7 @@ from ..._point_spread import hat
 from ...states._electromagnetic_field import COMPONENTS, place_of
 from .._source_checks import require_before_layer, require_inside
 from ..absorbing._convolutional_pml import ConvolutionalPML
-from ._media import AbstractMedium
+from ._shapes import NodePlane
 from ._waveforms import as_waveform
 
 
@@ -44,11 +44,16 @@ class AbstractSource(Module):
         """**Errors:** where it drives a component of E that the field, with those in `names`, does not have."""
         del names
 
-    def check_media(
-        self, grid: Grid, media: Sequence[AbstractMedium], vacuum_permittivity: Array
+    def faces_in_media(self, grid: Grid) -> list[NodePlane]:
+        """Planes on which the source must know the permittivity."""
+        del grid
+        return []
+
+    def check_permittivity(
+        self, face: NodePlane, found: np.ndarray, vacuum_permittivity: np.ndarray
     ) -> None:
-        """**Errors:** where the source does not work within these media."""
-        del grid, media, vacuum_permittivity
+        """**Errors:** where the source does not work with the permittivity found on one of its faces."""
+        del face, found, vacuum_permittivity
 
     def check_layer(self, grid: Grid, layer: ConvolutionalPML | None) -> None:
         """**Errors:** where the source does not work within the absorbing layer."""
