@@ -118,7 +118,10 @@ def dimension(state: Any) -> int:
     """The number of axes of the domain."""
     is_component = lambda x: hasattr(x, "grid") or hasattr(x, "space")
     part = next(x for x in jax.tree.leaves(state, is_leaf=is_component) if is_component(x))
-    return len((part.grid if hasattr(part, "grid") else part).space.lengths)
+    space = (part.grid if hasattr(part, "grid") else part).space
+    return (
+        len(space.lengths) if hasattr(space, "lengths") else 1
+    )  # where nothing ends, particles are parted
 
 
 if __name__ == "__main__":

@@ -264,12 +264,21 @@ class SphericalGrid(AbstractGrid):
     def _analyze(self, modes: Array, table: Table) -> Array:
         """Σⱼ wⱼ tableₗᵐ(φⱼ) fᵐ(φⱼ): `[…, m, latitude]` → `[…, m, l]`."""
         weighted = getattr(self._tables, table) * self._tables.weights
-        return _contract("bmj,mlj->bml", modes, local_orders(self.space.comm, weighted))
+        return self._contract("bmj,mlj->bml", modes, weighted)
 
     def _synthesize(self, coefficients: Array, table: Table) -> Array:
         """Σₗ tableₗᵐ(φⱼ) fₗᵐ: `[…, m, l]` → `[…, m, latitude]`."""
-        orders = local_orders(self.space.comm, getattr(self._tables, table))
-        return _contract("bml,mlj->bmj", coefficients, orders)
+        return self._contract("bml,mlj->bmj", coefficients, getattr(self._tables, table))
+
+    def _contract(self, subscripts: str, x: Array, table: np.ndarray) -> Array:
+        """A product of complex numbers `[…, m, n]` with a real table, as one of real numbers."""
+        parts = jnp.stack([x.real, x.imag])
+        flat = parts.reshape(-1, *x.shape[-2:])
+        # Rounded before a device takes its part: else programs in single precision would hold doubles.
+        orders = local_orders(self.space.comm, table.astype(flat.dtype))
+        out = einsum(subscripts, flat, jnp.asarray(orders))
+        real, imaginary = out.reshape(2, *x.shape[:-2], *out.shape[1:])
+        return jax.lax.complex(real, imaginary)
 
     def _require_points(self, location: Location | None) -> None:
         if location is not None and location != self.cell:
@@ -288,12 +297,3 @@ class SphericalGrid(AbstractGrid):
 
 # What a field may lie on.
 AnyGrid: TypeAlias = Grid | SphericalGrid
-
-
-def _contract(subscripts: str, x: Array, table: np.ndarray | Array) -> Array:
-    """A product of complex numbers `[…, m, n]` with a real table, as one of real numbers."""
-    parts = jnp.stack([x.real, x.imag])
-    flat = parts.reshape(-1, *x.shape[-2:])
-    out = einsum(subscripts, flat, jnp.asarray(table, flat.dtype))
-    real, imaginary = out.reshape(2, *x.shape[:-2], *out.shape[1:])
-    return jax.lax.complex(real, imaginary)
