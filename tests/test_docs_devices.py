@@ -7,10 +7,9 @@ from tests.snippets import ROOT, python_blocks, run_script
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = ()
 
-# The pages whose Python builds simulations. Sweeps, fits and clusters run other pages' simulations.
+# The pages whose Python starts simulations from states. Sweeps, fits and clusters run other pages' simulations.
 PAGES = (
     "README.md",
-    "docs/adjoints.md",
     "docs/concepts.md",
     "docs/coupling.md",
     "docs/devices.md",
