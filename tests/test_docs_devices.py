@@ -16,7 +16,6 @@ PAGES = (
     "docs/equations.md",
     "docs/fields.md",
     "docs/flows.md",
-    "docs/neighbor-lists.md",
     "docs/what-can-go-wrong.md",
     "docs/write-your-own.md",
 )
@@ -46,6 +45,11 @@ for _sim, _state, _key in _seen.values():
         print("equal", type(_sim.integrator).__name__)
     except _Error as _error:
         print("refused", type(_sim.integrator).__name__, type(_error).__name__, str(_error)[:200])
+    except AssertionError as _error:
+        # A page may show how a run fails, or an observer that knows no devices, which `run` names, too.
+        if not any(what in str(_error) for what in ("is not finite", "differs from device to device")):
+            raise
+        print("refused", type(_sim.integrator).__name__, str(_error)[:200])
 """
 
 
