@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 import physkit as pk
-from physkit.core import cast_floats
+from physkit.core import CapacityError, cast_floats
 
 PLATFORMS = ("cuda", "tpu")
 # Notes to XLA about shardings, not calls.
@@ -105,7 +105,11 @@ def main(names: list[str]) -> None:
         sim, state = cases[name]()
         devices = (2,) + (1,) * (dimension(state) - 1)
         function, numbers = value_and_gradient((sim, state), devices)
-        text = lower(function, numbers)
+        try:
+            text = lower(function, numbers)
+        except CapacityError as error:  # it starts outside of programs, which go on from its carry
+            print(name, str(error).splitlines()[0], file=sys.stderr, flush=True)
+            continue
         assert "num_partitions = 2" in text, "not sharded"
         found[name] = findings(text)
         print(
