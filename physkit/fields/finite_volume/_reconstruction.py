@@ -13,6 +13,8 @@ from ._limiters import AbstractLimiter, VanLeer
 
 Values = Float[Array, "..."]
 
+_ROUNDING = 4  # steps of so many roundings of a cell are none
+
 
 class AbstractReconstruction(Module):
     """A way from cell averages to the values at both edges of each cell.
@@ -105,9 +107,9 @@ class MUSCL(AbstractReconstruction):
         # Where cells are equal, as at an open boundary, a compiler that fuses products and differences may find
         # 0 in one place and a rounding error in another: limiters would choose two branches, and derivatives
         # would be those of neither.
-        rounding = 4 * jnp.finfo(cell.dtype).eps * jnp.abs(cell)
-        below, above = (
-            jnp.where(jnp.abs(step) > rounding, step, 0) for step in (cell - before, after - cell)
-        )
-        half = 0.5 * self.limiter.slope(below, above)
+        below, above = cell - before, after - cell
+        is_step = jnp.minimum(jnp.abs(below), jnp.abs(above)) > _ROUNDING * jnp.finfo(
+            cell.dtype
+        ).eps * jnp.abs(cell)
+        half = 0.5 * jnp.where(is_step, self.limiter.slope(below, above), 0)
         return cell - half, cell + half
