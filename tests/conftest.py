@@ -141,11 +141,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _compile_quickly_where_asked(request):
-    if getattr(request.module, "COMPILED_QUICKLY", False):
-        jax.config.update("jax_disable_most_optimizations", True)
+    is_asked = getattr(request.module, "COMPILED_QUICKLY", False)
+    if not is_asked or os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") == "0":
+        yield
+        return
+    jax.config.update("jax_disable_most_optimizations", True)
     yield
-    as_users_do = os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") != "0"
-    jax.config.update("jax_disable_most_optimizations", not as_users_do)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])

@@ -24,14 +24,14 @@ def integer_sums(
     kind = jnp.int32 if amounts.dtype.itemsize == 4 else jnp.int64
     # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
     bits = 8 * jnp.dtype(kind).itemsize - 2 - max(1, amounts.shape[1] - 1).bit_length()
-    format = jnp.finfo(amounts.dtype)
-    count = -(-(int(format.nmant) + 1 + _GUARD_BITS) // max(bits, 1))
+    limits = jnp.finfo(amounts.dtype)
+    count = -(-(int(limits.nmant) + 1 + _GUARD_BITS) // max(bits, 1))
     # Of positive numbers the order is that of their bits as integers, where infinity and NaN are above all:
     # one reduction finds the largest, and whether all are finite.
     magnitude = jax.lax.bitcast_convert_type(jnp.abs(amounts), kind)
     largest = jnp.max(magnitude, axis=(0, 1), initial=0)
     is_finite = largest < jax.lax.bitcast_convert_type(jnp.asarray(jnp.inf, amounts.dtype), kind)
-    exponent = (largest >> format.nmant) + (2 - int(format.maxexp))
+    exponent = (largest >> limits.nmant) + (2 - int(limits.maxexp))
     half = exponent >> 1
     # Powers of two: scaling rounds nothing. In two steps, since one power may be beyond the range.
     rest = amounts * _power_of_two(-half, amounts.dtype)[None, None]
@@ -58,7 +58,7 @@ def integer_sums(
 
 def _power_of_two(exponent: Int[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
     """2 to the power of normal exponents, made of its bits."""
-    format = jnp.finfo(dtype)
+    limits = jnp.finfo(dtype)
     return jax.lax.bitcast_convert_type(
-        (exponent + (int(format.maxexp) - 1)) << format.nmant, dtype
+        (exponent + (int(limits.maxexp) - 1)) << limits.nmant, dtype
     )

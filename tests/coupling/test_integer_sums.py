@@ -57,6 +57,14 @@ def test_the_same_bits_in_any_order(dtype):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("scale", [1e37, 1e-30])
+def test_amounts_near_the_ends_of_the_range(scale):
+    """Which are scaled by powers of two, made of their bits."""
+    transfer, x, values = problem(jnp.dtype(jnp.float32), TSC())
+    found = as_integers(transfer, x, values * jnp.float32(scale)) / jnp.float32(scale)
+    np.testing.assert_allclose(found, as_integers(transfer, x, values), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("where", ["value", "position"])
 def test_what_is_not_finite_stays_so(where):
     """Integers have no NaN: what is not a number must not become one."""

@@ -277,6 +277,16 @@ def layered_disk(mode, component):
 
 
 @pytest.mark.slow
+def test_layers_on_both_sides_may_overlap_in_the_part_of_a_device():
+    grid = Grid(Box([1.0, 1.2], False), (10, 10))
+    maxwell = Maxwell(layer=ConvolutionalPML(3, stretching=2.0, shift=0.1))
+    state = maxwell.add_memory(random_field(grid, mode="TM"))
+    check_devices(Simulation(Yee(maxwell), dt=0.01), state, 6, devices=[(2, 2)])
+    with pytest.raises(ShapeError, match="x_low and x_high do not fit into 5"):
+        maxwell.layer.sides_of(Grid(Box([1.0, 1.2], False), (5, 10)))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "component"), [("TM", "Ez"), ("TE", "Ey")])
 def test_devices_agree(mode, component):
     simulation, state = layered_disk(mode, component)

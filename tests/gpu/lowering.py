@@ -25,6 +25,9 @@ import physkit as pk
 from physkit.core import CapacityError, cast_floats
 
 PLATFORMS = ("cuda", "tpu")
+# Python's numbers are doubles until they meet an array: constants, conversions of them, and what a library
+# decides by its tolerances.
+OF_NUMBERS = ("constant", "convert", "compare", "select")
 # Notes to XLA about shardings, not calls.
 NOT_CALLS = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"}
 # Factors of small matrices, by libraries that GPUs and TPUs have: Krylov's steps, bodies in a flow.
@@ -76,18 +79,11 @@ def findings(text: str) -> list[str]:
     # Other custom calls are libraries of one platform, or Python: `jnp.linalg` on CPUs, callbacks.
     found += [f"calls {name}" for name in sorted(calls)]
     for line in text.splitlines():
-        # Python's numbers are doubles until they meet an array: constants, conversions of them, and what a
-        # library decides by its tolerances.
         operation = re.search(r"= \"?(?:stablehlo|chlo)\.(\w+)", line)
         if not operation or not re.search(r"\bf64\b|xf64|<f64>", line):
             continue
         is_array = re.search(r"tensor<\d[^>]*f64>", line)
-        if is_array or operation[1] not in (
-            "constant",
-            "convert",
-            "compare",
-            "select",
-        ):
+        if is_array or operation[1] not in OF_NUMBERS:
             found.append(f"computes in float64: {line.strip()[:120]}")
     for line in text.splitlines():
         if re.search(r"stablehlo\.(dot_general|convolution)", line):
@@ -129,9 +125,8 @@ def dimension(state: Any) -> int:
     is_component = lambda x: hasattr(x, "grid") or hasattr(x, "space")
     part = next(x for x in jax.tree.leaves(state, is_leaf=is_component) if is_component(x))
     space = (part.grid if hasattr(part, "grid") else part).space
-    return (
-        len(space.lengths) if hasattr(space, "lengths") else 1
-    )  # where nothing ends, particles are parted
+    # Particles without a box are parted along one line.
+    return len(space.lengths) if hasattr(space, "lengths") else 1
 
 
 if __name__ == "__main__":

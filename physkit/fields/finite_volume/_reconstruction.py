@@ -89,6 +89,8 @@ class MUSCL(AbstractReconstruction):
 
         u(x_i ± h/2) = u_i ± ½ slope(u_i − u_{i−1}, u_{i+1} − u_i)
 
+    The slope is 0 where a step is within 4 roundings of u_i.
+
     **Arguments:**
 
     - `limiter`: `VanLeer()` if left out; `Minmod()`, `MonotonizedCentral()`, `Superbee()`.
@@ -108,8 +110,7 @@ class MUSCL(AbstractReconstruction):
         # 0 in one place and a rounding error in another: limiters would choose two branches, and derivatives
         # would be those of neither.
         below, above = cell - before, after - cell
-        is_step = jnp.minimum(jnp.abs(below), jnp.abs(above)) > _ROUNDING * jnp.finfo(
-            cell.dtype
-        ).eps * jnp.abs(cell)
+        rounding = _ROUNDING * jnp.finfo(cell.dtype).eps * jnp.abs(cell)
+        is_step = jnp.minimum(jnp.abs(below), jnp.abs(above)) > rounding
         half = 0.5 * jnp.where(is_step, self.limiter.slope(below, above), 0)
         return cell - half, cell + half
