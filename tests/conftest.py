@@ -8,8 +8,8 @@ Set before physkit is imported anywhere:
   time; `PHYSKIT_TYPECHECK=0` switches it off;
 - programs are compiled with few optimizations, because tests ask what they compute and not how fast:
   that halves the time of a suite. `PHYSKIT_TEST_OPTIMIZED=1` compiles them as users do, and so do
-  `make test-all` and the second interpreter of `.ci/run`, but for files that compile for hours and say so
-  by `COMPILED_QUICKLY`;
+  `make test-all` and the second interpreter of `.ci/run`, but for files that compile for many minutes
+  and say so by `COMPILED_QUICKLY`;
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and

@@ -42,6 +42,8 @@ from physkit.testing import check_devices
 
 from .particle_cases import SYSTEMS, differences, distance, fluid, molecular, sheet
 
+COMPILED_QUICKLY = True  # every system, on one device and on several
+
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_unshard_is_the_inverse_of_shard",

@@ -30,6 +30,8 @@ from physkit.testing import check_integrator, check_reversible
 
 from .test_rigid_bodies import MASS, water
 
+COMPILED_QUICKLY = True  # the compositions have seven stages, each with its derivatives
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 FREE = ExternalWrench(lambda t, b: (0 * b.position, 0 * b.position))
 SOFT = LennardJones([[0.3, 0.1], [0.1, 0.02]], [[2.4, 1.8], [1.8, 1.2]])
