@@ -18,7 +18,9 @@ from jaxtyping import Array
 from physkit.core import (
     PyTree,
     SelectionError,
+    as_device_array,
     as_parameter,
+    is_concrete,
     is_exact_component,
     path_name,
 )
@@ -66,7 +68,7 @@ class Selection:
         values = {}
         for name, number, index in zip(self.names, self.leaf_numbers, self.indices, strict=True):
             leaf = as_parameter(leaves[number])
-            values[name] = leaf[index[0]] if index else leaf
+            values[name] = _get_part(leaf, index[0]) if index else leaf
         return values
 
     def put(self, model: PyTree, values: Mapping[str, Any]) -> PyTree:
@@ -84,11 +86,38 @@ class Selection:
         for name, number, index in zip(self.names, self.leaf_numbers, self.indices, strict=True):
             if name in values:
                 old = as_parameter(leaves[number])
-                new = jnp.asarray(values[name]).astype(old.dtype)
-                leaves[number] = old.at[index[0]].set(new) if index else new
+                new = _as_dtype(values[name], old.dtype)
+                leaves[number] = _put_part(old, index[0], new) if index else new
         changed = tree.unflatten(leaves)
         # A state prepared for Reversible also holds its numbers as integers, which would be stale now.
         return jax.tree.map(_drop_stale_fixed_point, changed, model, is_leaf=_has_fixed_point)
+
+
+def _is_at_hand(tree: Any) -> bool:
+    """Whether the host may compute with these arrays: no tracers, and one device to put the result on."""
+    return is_concrete(tree) and jax.device_count() == 1
+
+
+def _as_dtype(value: Any, dtype: np.dtype) -> Array:
+    """`jnp.asarray(value).astype(dtype)`, with a program only where JAX's own numbers are converted."""
+    if not isinstance(value, jax.Array):
+        return as_device_array(value, dtype)
+    kind = jax.typeof(value)
+    return value if kind.dtype == dtype and not kind.weak_type else value.astype(dtype)
+
+
+def _get_part(leaf: Array, index: Any) -> Array:
+    """`leaf[index]`, by the host where it can: JAX would compile a program for each of such operations."""
+    return as_device_array(np.asarray(leaf)[index]) if _is_at_hand((leaf, index)) else leaf[index]
+
+
+def _put_part(leaf: Array, index: Any, new: Array) -> Array:
+    """`leaf` with `new` at `index`, by the host where it can."""
+    if not _is_at_hand((leaf, index, new)):
+        return leaf.at[index].set(new)
+    changed = np.array(leaf)
+    changed[index] = np.asarray(new)
+    return as_device_array(changed)
 
 
 Where: TypeAlias = Callable[[PyTree], PyTree] | Mapping[str, Callable[[PyTree], PyTree]] | Selection

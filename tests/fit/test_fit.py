@@ -285,6 +285,18 @@ def test_the_table_shows_values_and_errors(capsys):
         assert part in text
 
 
+def test_many_weights_need_no_matrix():
+    """Of the weights of a network: 300 000² numbers are 720 GB."""
+    target = jnp.linspace(0.5, 1, 300_000)
+    method = pk.fitting.Optax(optax.adam(0.02), steps=200)
+    loss = lambda m: jnp.sum((m - target) ** 2) / 300_000
+    found = pk.fit(
+        loss, jnp.zeros(300_000), where=lambda m: {"m": m}, method=method, progress=False
+    )
+    np.testing.assert_allclose(found.model, target, atol=1e-3)
+    assert len(found.labels) == 300_000
+
+
 def test_a_fit_that_does_not_converge_warns_and_its_check_raises():
     with pytest.warns(UserWarning, match="NOT converged"):
         found = fit_decay(method=pk.fitting.LevenbergMarquardt(max_steps=2))

@@ -10,6 +10,7 @@ from physkit.core import SelectionError, find
 from physkit.fit import select
 from physkit.particles.forces import Forces, HarmonicTrap, Pairwise
 from physkit.particles.forces.potentials import LennardJones
+from tests.compilations import compiled_programs
 
 
 @pytest.fixture
@@ -69,6 +70,22 @@ def test_put_and_get_are_inverse(model):
     for name, value in found.get(changed).items():
         np.testing.assert_array_equal(value, values[name])
     assert jax.tree.structure(changed) == jax.tree.structure(model)
+
+
+@pytest.mark.parametrize(
+    "index", [-1, slice(1, None), np.array([0, 2]), jnp.array([True, False, True])]
+)
+def test_parts_are_taken_without_compiling(index):
+    """By the host, which has the numbers at hand: with indices that JAX understands."""
+    model = {"a": jnp.array([1, 2, 3], jnp.float32)}
+    found = select(lambda m: m["a"][index], model)
+    with compiled_programs() as compiled:
+        (taken,) = found.get(model).values()
+        changed = found.put(model, {found.names[0]: np.float64(7)})["a"]
+    assert not compiled
+    np.testing.assert_array_equal(taken, model["a"][index])
+    np.testing.assert_array_equal(changed, model["a"].at[index].set(7))
+    assert changed.dtype == taken.dtype == jnp.float32
 
 
 def test_put_under_vmap_and_grad_and_in_the_models_precision():

@@ -14,28 +14,12 @@ import physkit as pk
 from physkit import systems
 from physkit.core import PLAIN_KERNELS, as_device_array, replace_fields
 from physkit.simulate import compiler_options, init
+from tests.compilations import compiled_programs
 
 from .problems import particles, springs
 from .test_restart_matrix import SYSTEMS
 
 FAST = {"lorenz", "lennard_jones_melt", "plasma_wave", "taylor_green_2d"}
-
-
-@contextlib.contextmanager
-def compiled_programs():
-    """A list that grows by an entry for each program that is compiled, or read from the cache on disk."""
-    programs: list[str] = []
-
-    def listen(event: str, seconds: float, **more: object) -> None:
-        del seconds, more
-        if event.endswith("backend_compile_duration"):
-            programs.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield programs
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize(

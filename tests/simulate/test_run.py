@@ -45,6 +45,7 @@ from physkit.simulate import (
 )
 from physkit.simulate.loop._chunk_program import ChunkProgram
 from physkit.testing import check_equal
+from tests.compilations import compiled_programs
 
 from .problems import (
     AlwaysOverflowingForce,
@@ -489,19 +490,9 @@ def test_a_second_run_compiles_nothing():
     atoms = Particles(jnp.asarray(grid), jnp.zeros((9, 2)), space=Box([3.6, 3.6]))
     sim = Simulation(VelocityVerlet(Pairwise(LennardJones(), cutoff=1.5)), 1e-3)
     quiet(sim, atoms, 4)
-    compiled = []
-
-    def listen(event, seconds, **more):
-        del seconds, more
-        if "backend_compile" in event:
-            compiled.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compiled_programs() as compiled:
         for _ in range(2):
             quiet(sim, atoms, 4)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled
 
 

@@ -17,6 +17,7 @@ from physkit.core import (
     ObjectiveError,
     ParameterError,
     PyTree,
+    as_device_array,
     as_key,
     explain_call,
 )
@@ -219,7 +220,10 @@ def _result(
 ) -> Fit:
     """The fit as users see it, still without remarks."""
     minimum, zero = found.coordinates, found.coordinates.origin
-    values, slopes = values_and_slopes(minimum, zero)
+    if information is None:  # the slopes are a matrix, too large for the weights of a network
+        values, slopes = values_at(minimum, zero), None
+    else:
+        values, slopes = values_and_slopes(minimum, zero)
     start = values_at(inputs.coordinates, z[found.best] if len(z) > 1 else zero)
     covariance, spectrum, standard_errors = None, None, None
     if information is not None:
@@ -345,15 +349,16 @@ def _loss(value: np.ndarray) -> float:
 def _attempts(found: SearchResult, start: Coordinates, z: Array) -> tuple[Attempt, ...]:
     """Every start with where it ended; the best one as the search left it."""
     attempts = []
-    for k in range(len(z)):
+    starts, ends = np.asarray(z), np.asarray(found.first.z)
+    for k in range(len(starts)):
         losses = found.first.losses[:, k]
         finite = losses[np.isfinite(losses)]
         is_best = k == found.best
         lowest = float(finite.min()) if len(finite) else np.nan
         attempts.append(
             Attempt(
-                start=_to_numpy(values_at(start, z[k])),
-                values=_to_numpy(values_at(found.first_coordinates, found.first.z[k])),
+                start=_to_numpy(values_at(start, as_device_array(starts[k]))),
+                values=_to_numpy(values_at(found.first_coordinates, as_device_array(ends[k]))),
                 loss=_loss(found.value) if is_best else lowest,
                 steps=found.steps if is_best else int(np.sum(~np.isnan(losses))),
                 converged=found.converged if is_best else bool(found.first.done[k]),

@@ -1,11 +1,12 @@
 """Gravity of every body on every other, summed directly."""
 
+import functools
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     Cache,
@@ -90,15 +91,14 @@ class DirectGravity(AbstractForce):
     def __call__(self, clock: Clock, state: State, cache: Faults) -> tuple[Array, Faults]:
         force, scaled = self._force(state)
         bodies = self.particles(state)
-        is_finite_state = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(
-            jnp.isfinite(bodies.mass)
-        )
-        is_finite = jnp.all(jnp.isfinite(scaled))
-        faults = cache.set_if(Fault.OVERLAP, is_finite_state & ~is_finite)
+        wrong = _any_component(~jnp.isfinite(bodies.position)) | ~jnp.isfinite(bodies.mass)
+        overlap = _any_component(~jnp.isfinite(scaled))
         # Too large for the precision, or so small that all components of a body's force are lost.
-        lost = jnp.any(scaled != 0, axis=1) & ~jnp.any(force != 0, axis=1) & (self.constant != 0)
-        out_of_range = is_finite & (jnp.any(lost) | ~jnp.all(jnp.isfinite(force)))
-        return force, faults.set_if(Fault.FORCE_RANGE, is_finite_state & out_of_range)
+        lost = _any_component(scaled != 0) & ~_any_component(force != 0) & (self.constant != 0)
+        out_of_range = _any_component(~jnp.isfinite(force)) | lost
+        # What is found first explains the rest. One reduction for all, because each is a kernel.
+        first = jnp.max(jnp.where(wrong, 3, jnp.where(overlap, 2, jnp.where(out_of_range, 1, 0))))
+        return force, cache.set_if(Fault.OVERLAP, first == 2).set_if(Fault.FORCE_RANGE, first == 1)
 
     def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` over devices, where the order of addition depends on the sharding."""
@@ -303,6 +303,11 @@ def _attraction_by_loop(x: Components, mass: Array, softening2: Array) -> Compon
     if remaining:
         total = add_group(n - remaining, bodies[:, n - remaining :], total)
     return tuple(mass * t for t in total)
+
+
+def _any_component(condition: Bool[Array, "n d"]) -> Bool[Array, " n"]:
+    """`jnp.any(condition, axis=1)` without a reduction."""
+    return functools.reduce(jnp.logical_or, [condition[:, k] for k in range(condition.shape[1])])
 
 
 def _components(bodies: Particles) -> Components:

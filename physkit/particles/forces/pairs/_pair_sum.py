@@ -265,7 +265,7 @@ class _Tangent:
         """The same for many tangents, with a leading axis that counts them."""
         particles, context, pairs = residuals
         if isinstance(pairs, AllPairs) and matrix_is_faster(*linear):
-            return tangents_by_matrix(self.kernel, particles, context, linear)
+            return tangents_by_matrix(self.kernel, self.exchange_sign, particles, context, linear)
         return jax.vmap(self, (None, 0))(residuals, linear)
 
 

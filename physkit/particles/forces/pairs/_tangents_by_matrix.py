@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import PyTree, einsum, matmul
+from physkit.core import PyTree, matmul
 
 # Terms of pairs from arrays of i, arrays of j, the context of all pairs, and which pairs there are.
 PairFunction = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
@@ -34,15 +36,22 @@ def matrix_is_faster(particles: PyTree, context: PyTree) -> bool:
     return n <= _MAX_BODIES and count > 2 * inputs + totals
 
 
+# A part of the program around it, traced once: every stage of a step has the same.
+@partial(eqx.filter_jit, inline=True)
 def tangents_by_matrix(
-    kernel: PairFunction, particles: Halves, context: Halves, linear: tuple[PyTree, PyTree]
+    kernel: PairFunction,
+    exchange_sign: int | None,
+    particles: Halves,
+    context: Halves,
+    linear: tuple[PyTree, PyTree],
 ) -> PyTree:
     """Tangents of Σⱼ kernel(zᵢ, zⱼ, θ) along many tangents of z and θ, side by side.
 
         dFᵢ = Σⱼ Aᵢⱼ dzⱼ + (Σⱼ Bᵢⱼ) dzᵢ + (Σⱼ Cᵢⱼ) dθ
 
     A, B and C are the derivatives of one pair's term by zⱼ, zᵢ and θ: a few, however many tangents there are.
-    The rest is one product of matrices, which runs at the speed of the processor.
+    The rest is one product of matrices, which runs at the speed of the processor. A kernel with an
+    `exchange_sign` s has Bᵢⱼ = s·Aⱼᵢ.
 
     **Arguments:**
 
@@ -61,29 +70,30 @@ def tangents_by_matrix(
         return jax.tree.map(lambda t: jnp.broadcast_to(t, (n, n, *t.shape[2:])), terms)
 
     point = jax.tree.map(_as_rows, varying), jax.tree.map(_as_columns, varying), varying_context
-    terms, pushforward = jax.linearize(terms_of_pairs, *point)
-    zeros = jax.tree.map(jnp.zeros_like, point)
+    terms = jax.eval_shape(terms_of_pairs, *point)
 
-    def derivatives_by(k: int, num_leading: int) -> PyTree:
-        """Derivatives of all terms by each component of argument `k`, in a leading axis.
+    def derivatives_by(k: int, num_leading: int) -> Array:
+        """Derivatives of all components by each input of argument `k`: [n c n p], as the matrix has them."""
+        of_argument = lambda x: _stack_leaves(terms_of_pairs(*point[:k], x, *point[k + 1 :]), 2)
+        columns = _derivatives(of_argument, point[k], num_leading)
+        return jnp.stack([jnp.moveaxis(column, 2, 1) for column in columns], axis=-1)
 
-        A unit tangent is set for all pairs at once: pairs do not depend on one another.
-        """
-        push_many = jax.vmap(lambda t: pushforward(*zeros[:k], t, *zeros[k + 1 :]))
-        return push_many(_unit_vectors(point[k], num_leading))
-
-    # B and A as (p, n, n, c): derivatives of c components of each pair by each of p inputs of a body.
-    by_i, by_j = (_stack_leaves(derivatives_by(k, 2), 3) for k in (0, 1))
-    inputs, components = by_i.shape[0], by_i.shape[3]
-    # The matrix has rows (i, c) and columns (j, p). What depends on zᵢ is summed over j, on the diagonal.
-    diagonal = einsum("pic,ij->icjp", jnp.sum(by_i, axis=2), jnp.eye(n, dtype=by_i.dtype))
-    matrix = jnp.transpose(by_j, (1, 3, 2, 0)) + diagonal
+    # A and B: derivatives of components c of each pair by inputs p of a body. Pairs do not depend on one
+    # another, so that a unit tangent is set for all of them at once.
+    by_j = derivatives_by(1, 2)
+    if exchange_sign is None:
+        sums_by_i = jnp.moveaxis(jnp.sum(derivatives_by(0, 2), axis=2), 0, 1)
+    else:
+        sums_by_i = exchange_sign * jnp.sum(by_j, axis=0)
+    _, components, _, inputs = by_j.shape
+    # The matrix has rows (i, c) and columns (j, p). What depends on zᵢ, [c i p], is on the diagonal.
+    unit = jnp.eye(n, dtype=by_j.dtype)[:, None, :, None]
+    matrix = by_j + unit * sums_by_i[None]
     particles_dot, context_dot = linear
     tangents = _stack_leaves(particles_dot, 2)
     out = _multiply_rows(matrix.reshape(n * components, n * inputs), tangents)
     if jax.tree.leaves(varying_context):
-        by_context = jnp.sum(_stack_leaves(derivatives_by(2, 0), 3), axis=2)  # [s n c]
-        by_context = by_context.reshape(-1, n * components).T
+        by_context = jnp.sum(derivatives_by(2, 0), axis=2).reshape(n * components, -1)
         out = out + _multiply_rows(by_context, _stack_leaves(context_dot, 1))
     return _split_components(out.reshape(-1, n, components), terms)
 
@@ -104,17 +114,27 @@ def _multiply_rows(matrix: Float[Array, "a b"], rows: Float[Array, "m ..."]) -> 
     return matmul(matrix, columns).T
 
 
-def _unit_vectors(tree: PyTree, num_leading: int) -> PyTree:
-    """Unit vectors for all components after the first `num_leading` axes; a new leading axis counts them."""
-    leaves, structure = jax.tree.flatten(tree)
-    sizes = [math.prod(x.shape[num_leading:]) for x in leaves]
-    units, begin = [], 0
-    for x, size in zip(leaves, sizes, strict=True):
-        unit = jnp.eye(sum(sizes), dtype=x.dtype)[:, begin : begin + size]
-        unit = unit.reshape(-1, *(1,) * num_leading, *x.shape[num_leading:])
-        units.append(jnp.broadcast_to(unit, (sum(sizes), *x.shape)))
-        begin += size
-    return structure.unflatten(units)
+def _derivatives(
+    function: Callable[[PyTree], Array], point: PyTree, num_leading: int
+) -> list[Array]:
+    """Derivatives by all components after the first `num_leading` axes of each leaf.
+
+    Leaf by leaf: what depends on other leaves only has no tangent then, instead of one of zeros.
+    """
+    leaves, structure = jax.tree.flatten(point)
+    found = []
+    for k, x in enumerate(leaves):
+        of_leaf = lambda y, k=k: function(structure.unflatten([*leaves[:k], y, *leaves[k + 1 :]]))
+        units = _unit_vectors(x, num_leading)
+        found += [jax.jvp(of_leaf, [x], [unit])[1] for unit in units]
+    return found
+
+
+def _unit_vectors(x: Array, num_leading: int) -> list[Array]:
+    """Unit vectors for all components of `x` after the first `num_leading` axes."""
+    tail = x.shape[num_leading:]
+    units = np.eye(math.prod(tail)).reshape(-1, *(1,) * num_leading, *tail)
+    return [jnp.broadcast_to(jnp.asarray(unit, x.dtype), x.shape) for unit in units]
 
 
 def _stack_leaves(tree: PyTree, num_leading: int) -> Array:
