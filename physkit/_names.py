@@ -184,7 +184,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {
             "fit": (
                 "AutocorrelatedErrors", "BFGS", "EquilibriumSamples", "Fit", "FitProgress", "GaussNewton",
-                "GradientAudit", "IndependentErrors", "LevenbergMarquardt", "Likelihood",
+                "GradientAudit", "IndependentErrors", "LBFGS", "LevenbergMarquardt", "Likelihood",
                 "LikelihoodProfile", "MultipleShooting", "Observations", "Optax", "fit", "fit_in_windows",
                 "frames_at", "gradient_audit", "gradient_growth", "observations", "profile_likelihood",
                 "reweight",

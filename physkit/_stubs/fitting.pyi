@@ -9,6 +9,7 @@ from physkit.fit import (
     GaussNewton as GaussNewton,
     GradientAudit as GradientAudit,
     IndependentErrors as IndependentErrors,
+    LBFGS as LBFGS,
     LevenbergMarquardt as LevenbergMarquardt,
     Likelihood as Likelihood,
     LikelihoodProfile as LikelihoodProfile,

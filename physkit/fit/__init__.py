@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from .solve._methods import (
         BFGS as BFGS,
+        LBFGS as LBFGS,
         AbstractMethod as AbstractMethod,
         GaussNewton as GaussNewton,
         LevenbergMarquardt as LevenbergMarquardt,

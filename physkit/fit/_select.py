@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 from jaxtyping import Array

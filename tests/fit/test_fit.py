@@ -100,10 +100,11 @@ def test_forward_and_reverse_jacobians_give_one_fit(jac):
     "method",
     [
         None,
+        pk.fitting.LBFGS(),
         pk.fitting.Optax(optax.adam(optax.cosine_decay_schedule(0.1, 400)), steps=400),
         optax.lbfgs(),
     ],
-    ids=["BFGS", "adam", "raw lbfgs"],
+    ids=["BFGS", "L-BFGS", "adam", "raw lbfgs"],
 )
 def test_losses_reach_the_minimum_by_every_method(method):
     loss = lambda m, data: 0.5 * jnp.sum(residuals_of(m, data) ** 2)
@@ -283,6 +284,23 @@ def test_the_table_shows_values_and_errors(capsys):
     for part in ("Fit by LevenbergMarquardt: 30 residuals, 2 numbers; converged", "± std. error",
                  "correlations", "Fisher spectrum", "best known"):  # fmt: skip
         assert part in text
+
+
+def test_a_field_is_found_without_a_matrix():
+    """Where heat came from, in 96² cells, from where it is: by L-BFGS, as 9 216² numbers are 680 MB."""
+    grid = pk.Grid(pk.Box([1.0, 1.0]), (96, 96))
+    x, y = grid.coordinates()
+    truth = jnp.sin(2 * jnp.pi * x) * jnp.cos(4 * jnp.pi * y)
+    heat = pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.01)), dt=0.1)
+    end = lambda field: pk.simulate(heat, pk.Field(field, grid), 3).state.data
+    seen = end(truth)
+    found = pk.fit(
+        lambda field: 1e3 * jnp.mean((end(field) - seen) ** 2), jnp.zeros((96, 96)),
+        where=lambda m: {"field": m}, progress=False,
+    )  # fmt: skip
+    assert found.method == "LBFGS"
+    assert found.converged
+    np.testing.assert_allclose(found.model, truth, atol=0.02)
 
 
 def test_many_weights_need_no_matrix():

@@ -82,9 +82,10 @@ def fit(
 
         minimize ½ Σ r(model)²   or   loss(model)
 
-    Residuals go down by Levenberg–Marquardt with Jacobians through the simulation; a loss by BFGS, or
-    any optimizer of optax; one that derivatives cannot see through by CMA-ES and its kin, whose
-    populations are computed as members of a sweep are. The result prints as a table with standard errors.
+    Residuals go down by Levenberg–Marquardt with Jacobians through the simulation; a loss by BFGS (of more
+    than 1 000 numbers L-BFGS), or any optimizer of optax; one that derivatives cannot see through by CMA-ES
+    and its kin, whose populations are computed as members of a sweep are. The result prints as a table with
+    standard errors.
 
     **Arguments:**
 
@@ -95,8 +96,8 @@ def fit(
       dict of names and such functions.
     - `bounds`: `Unbounded()`, `PositiveBound()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by
       name, or a tuple in order; unbounded if left out.
-    - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimizer of optax,
-      plain or in `Optax(…, steps, patience)`, for losses; `CMAES()`, `OpenES()` or
+    - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()`, `LBFGS()` or an optimizer
+      of optax, plain or in `Optax(…, steps, patience)`, for losses; `CMAES()`, `OpenES()` or
       `DifferentialEvolution()` for losses without derivatives.
     - `data`: handed to the objective.
     - `errors`: `IndependentErrors()` (default) or `AutocorrelatedErrors()` for residuals, `Likelihood()` for
@@ -153,7 +154,7 @@ def fit(
         objective, selection, start, model, data, mode,
         has_priors=searches,  # residuals, few or many, are refused below
     )  # fmt: skip
-    chosen_method = as_method(method, problem.kind)
+    chosen_method = as_method(method, problem.kind, start.origin.size)
     _require_matching_kind(chosen_method, errors, problem.kind)
     if isinstance(chosen_method, AbstractSearch):
         bar = Progress(chosen_method.step_limit, title=title, unit="generations", enabled=progress)

@@ -19,6 +19,9 @@ MethodLike: TypeAlias = (
 Solver: TypeAlias = optimistix.AbstractLeastSquaresSolver | optimistix.AbstractMinimiser
 
 
+_MAX_OF_BFGS = 1000  # numbers: its matrix is 8 MB then
+
+
 class AbstractMethod(Module):
     """A way to a minimum, for one kind of objective."""
 
@@ -102,7 +105,8 @@ class BFGS(AbstractIterative):
     """Quasi-Newton descent of a smooth loss, from gradients alone.
 
     With `errors=Likelihood()` the last steps are Newton's, by the Hessian of the standard errors. Without, it
-    may stop early along combinations of parameters that the loss hardly depends on; residuals are better.
+    may stop early along combinations of parameters that the loss hardly depends on; residuals are better. It
+    keeps a matrix of all pairs of numbers: of thousands take `LBFGS`.
 
     **Arguments:**
 
@@ -118,6 +122,34 @@ class BFGS(AbstractIterative):
     def solver(self, dtype: DTypeLike) -> Solver:
         tolerance = self.tolerance_for(dtype)
         return optimistix.BFGS(tolerance, tolerance)
+
+
+class LBFGS(AbstractIterative):
+    """`BFGS` with a limited memory: for a loss of thousands of numbers or more, like a field or a network.
+
+    It keeps the last changes of point and gradient in place of a matrix of all pairs of numbers: memory and
+    work of a step grow with p, not with p².
+
+    **Arguments:**
+
+    - `max_steps`: evaluations of the loss.
+    - `tolerance`: relative change of coordinates and loss at which it stops.
+    - `history`: how many changes are kept.
+
+    **Good values:** 5 to 20 changes.
+
+    **Reference:** Byrd, Nocedal & Schnabel, Math. Program. 63, 129 (1994).
+    """
+
+    kind: ClassVar[Kind] = "loss"
+    history: int = static(default=10)
+
+    def __check_init__(self):
+        as_count(self.history, "history", ParameterError)
+
+    def solver(self, dtype: DTypeLike) -> Solver:
+        tolerance = self.tolerance_for(dtype)
+        return optimistix.LBFGS(tolerance, tolerance, history_length=self.history)
 
 
 class Optax(AbstractMethod):
@@ -167,18 +199,20 @@ class Optax(AbstractMethod):
         return self.steps
 
 
-def as_method(method: MethodLike, kind: Kind) -> AbstractMethod:
-    """`method`, or the first choice for this kind of objective.
+def as_method(method: MethodLike, kind: Kind, num_parameters: int) -> AbstractMethod:
+    """`method`, or the first choice for this kind of objective of so many numbers.
 
     **Errors:** `ParameterError` for something that is no method.
     """
     if method is None:
-        return LevenbergMarquardt() if kind == "residuals" else BFGS()
+        if kind == "residuals":
+            return LevenbergMarquardt()
+        return BFGS() if num_parameters <= _MAX_OF_BFGS else LBFGS()
     if isinstance(method, optax.GradientTransformation):
         return Optax(method)
     if isinstance(method, AbstractMethod):
         return method
     raise ParameterError(
-        "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), Optax(optax.adam(0.03)), an "
-        f"optimizer of optax, or CMAES(), OpenES(), DifferentialEvolution(); got {method!r}"
+        "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), LBFGS(), Optax(optax.adam(0.03)), "
+        f"an optimizer of optax, or CMAES(), OpenES(), DifferentialEvolution(); got {method!r}"
     )
