@@ -106,7 +106,7 @@ def expected_causes(s: Structure, n: Numbers) -> list[str]:
     named = {
         "precision": "precision|float", "dimension": r"\[n, \d\]|dimension", "box": "box|periodic|space|finite",
         "no charge": "charge", "component": "component", "swapped": "particles and|particles, not|component",
-        "scalar": "vector|scalar|velocity|components",
+        "scalar": "vector|scalar|velocity|components|vorticity",  # a flow by its vorticity is a scalar
     }  # fmt: skip
     if s.mistake:
         causes.append(named[s.mistake])
@@ -119,7 +119,7 @@ def expected_causes(s: Structure, n: Numbers) -> list[str]:
     if n.verb == "devices":
         causes.append("device|divide|cells|ghost|slab|slot")
     if n.dt_factor > 1 or n.speed > 1:
-        causes.append("finite|diverge|time step|range")
+        causes.append("finite|diverge|time step|too long|range")
     if s.units != "one" and s.dtype == "float32":
         causes.append("float32|precision|range|finite")  # squares of 1e20 m
     return causes

@@ -10,7 +10,7 @@ from .field_problems import STEPS, UNITS, build
 from .outcome import Outcome, compare, judge, show_fields
 from .verbs import advance
 
-UNSTABLE = r"finite|diverge|time step|courant|positive"
+UNSTABLE = r"finite|diverge|time step|too long|courant|positive"
 EQUATIONS = ("diffusion", "advection", "burgers", "wave", "schroedinger", "kdv", "fisher", "grayscott",
              "own", "vorticity", "navierstokes", "gas")  # fmt: skip
 
