@@ -40,8 +40,7 @@ def test_a_linear_universe_grows_as_the_scale_factor():
 def test_phases_are_recovered_on_the_largest_scales():
     noise = _noise()
     observed = jax.jit(lambda x: pk.systems.final_density(x, **UNIVERSE).data)(noise)
-    with jax.numpy_dtype_promotion("standard"):  # optax counts steps in integers
-        found = pk.systems.recover_phases(observed, rounds=15, rate=0.3, **UNIVERSE)
+    found = pk.systems.recover_phases(observed, rounds=15, rate=0.3, **UNIVERSE)
     waves, correlation = pk.systems.correlation_by_scale(noise, found.noise)
     assert waves[0] == 1
     assert correlation[0] > 0.9

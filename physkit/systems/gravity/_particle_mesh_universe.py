@@ -173,7 +173,9 @@ def recover_phases(
     @jax.jit
     def step(noise, optimizer_state, width, learning_rate):
         value, gradient = jax.value_and_grad(loss)(noise, width)
-        update, optimizer_state = optimizer.update(gradient, optimizer_state)
+        # Optax relies on JAX's usual promotion.
+        with jax.numpy_dtype_promotion("standard"):
+            update, optimizer_state = optimizer.update(gradient, optimizer_state)
         return noise - learning_rate * update, optimizer_state, value
 
     # The prior's maximum, a universe without structure.
