@@ -115,6 +115,7 @@ from ._types import (
     Rate as Rate,
     State as State,
 )
+from .calls._captured import drop_outdated_programs as drop_outdated_programs
 from .calls._concrete import (
     as_device_array as as_device_array,
     concrete_primal as concrete_primal,

@@ -25,6 +25,7 @@ from physkit.core import (
     cast_floats,
     collect_faults,
     data,
+    drop_outdated_programs,
     explain_call,
     float_dtype,
     get_component,
@@ -141,6 +142,7 @@ def minimize(
     **Reference:** Bitzek, Koskinen, Gähler, Moseler & Gumbsch, Phys. Rev. Lett. 97, 170201 (2006);
     version 2.0: Guénolé et al., Comput. Mater. Sci. 175, 109584 (2020), algorithm 2.
     """
+    drop_outdated_programs(force)
     state = as_state(state)
     dtype = float_dtype(state)
     forces = cast_floats(_plain_sums(Forces.of(force)), dtype)

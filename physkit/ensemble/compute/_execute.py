@@ -11,7 +11,15 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, Count, Key, ParameterError, as_count
+from physkit.core import (
+    EXIT_INTERRUPTED,
+    EXIT_TRY_AGAIN,
+    Count,
+    Key,
+    ParameterError,
+    as_count,
+    drop_outdated_programs,
+)
 from physkit.simulate import Progress, StopRequest
 
 from ..design._sweep import Sweep
@@ -87,6 +95,7 @@ def execute(
     else; `CapacityError` where a member does not fit on a device; `ParameterError`.
     """
     began = time.monotonic()
+    drop_outdated_programs(sweep.models)
     devices = list(jax.local_devices() if devices is None else devices)
     if not devices or not all(isinstance(d, jax.Device) for d in devices):
         raise ParameterError(

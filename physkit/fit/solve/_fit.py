@@ -19,6 +19,7 @@ from physkit.core import (
     PyTree,
     as_device_array,
     as_key,
+    drop_outdated_programs,
     explain_call,
 )
 from physkit.simulate import Progress
@@ -132,6 +133,7 @@ def fit(
     (2006).
     """
     began = time.monotonic()
+    drop_outdated_programs(model)
     key = as_key(key)
     selection = select(where, model)
     start = make_coordinates(selection, model, bounds)

@@ -14,6 +14,7 @@ from physkit.core import (
     as_key,
     as_state,
     collect_faults,
+    drop_outdated_programs,
     explain_call,
     is_concrete,
     is_tracing,
@@ -46,6 +47,7 @@ def evaluate(
     trace: what a cache that is too small would get wrong is NaN there.
     """
     require_simulation("evaluate", sim, state)
+    drop_outdated_programs(sim)
     observers = (as_observer(quantities),) if quantities or not sim.observers else sim.observers
     sim = eqx.tree_at(lambda s: (s.observers, s.guards), sim, (observers, ()))
     state, key = as_state(state), as_key(key)

@@ -20,6 +20,7 @@ from physkit.core import (
     as_count,
     as_key,
     as_state,
+    drop_outdated_programs,
     explain_call,
     is_concrete,
 )
@@ -102,6 +103,7 @@ def run(
     folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
     require_simulation("run", sim, carry_or_state, steps)
+    drop_outdated_programs(sim)
     require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     if not is_concrete((eqx.filter(sim, eqx.is_array), eqx.filter(carry_or_state, eqx.is_array))):

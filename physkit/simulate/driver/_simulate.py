@@ -27,6 +27,7 @@ from physkit.core import (
     as_state,
     cast_floats,
     concrete_value,
+    drop_outdated_programs,
     explain_call,
     float_dtype,
     is_concrete,
@@ -113,6 +114,7 @@ def simulate(
     states (`run` does so by itself).
     """
     require_simulation("simulate", sim, carry_or_state, steps)
+    drop_outdated_programs(sim)
     require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     count_blocks(sim, steps)

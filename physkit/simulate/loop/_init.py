@@ -32,6 +32,7 @@ from physkit.core import (
     cast_floats,
     collect_faults,
     concrete_value,
+    drop_outdated_programs,
     explain_call,
     find_growables,
     float_dtype,
@@ -87,6 +88,7 @@ def init(
     when the force is not; `ObserverError` when two observers record one name.
     """
     require_simulation("init", sim, state)
+    drop_outdated_programs(sim)
     return init_and_observe(sim, as_state(state), as_key(key), capacity, observes=False)[0]
 
 

@@ -87,7 +87,10 @@ def sphere() -> dict[str, Any]:
             at = (x - ahead, y, z)
             square = jnp.maximum(0.25, sum(c * c for c in at))
             strength = 0.0625 / square**1.5
-            return float(component == 0) * (1 + strength) - 3 * strength * at[0] * at[component] / square
+            return (
+                float(component == 0) * (1 + strength)
+                - 3 * strength * at[0] * at[component] / square
+            )
 
         return velocity
 

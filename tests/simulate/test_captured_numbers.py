@@ -1,0 +1,119 @@
+"""What a function reads from outside may change between two runs: neither keeps the numbers of the other."""
+
+import types
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import drop_outdated_programs
+from physkit.particles.forces.potentials import AbstractPairPotential
+
+rate_constant = 1.0
+constants = {"rate": 1.0}
+namespace = types.SimpleNamespace(rate=jnp.ones(2))
+
+
+def factor():
+    return rate_constant
+
+
+def decay(t, y):
+    return -rate_constant * y
+
+
+def decay_by_another_function(t, y):
+    return -factor() * y
+
+
+def decay_of_a_dict(t, y):
+    return -constants["rate"] * y
+
+
+def decay_of_a_namespace(t, y):
+    return -namespace.rate[0] * y
+
+
+def closed_over(rate):
+    def function(t, y):
+        return -rate * y
+
+    def change(value):
+        nonlocal rate
+        rate = value
+
+    return function, change
+
+
+def set_constants(value):
+    global rate_constant
+    rate_constant = constants["rate"] = value
+    namespace.rate = jnp.full(2, value)
+
+
+@pytest.fixture
+def change():
+    yield set_constants
+    set_constants(1.0)
+
+
+def end(function, verb=pk.simulate):
+    sim = pk.Simulation(pk.RK4(function), dt=0.01)
+    if verb is pk.run:
+        return float(pk.run(sim, jnp.ones(1), 10, progress=False).state[0])
+    return float(verb(sim, jnp.ones(1), 10).state[0])
+
+
+@pytest.mark.parametrize(
+    "function", [decay, decay_by_another_function, decay_of_a_dict, decay_of_a_namespace]
+)
+def test_a_changed_number_counts(change, function):
+    np.testing.assert_allclose(end(function), np.exp(-0.1), rtol=1e-6)
+    change(3.0)
+    with pytest.warns(pk.errors.PhyskitWarning, match=f"{function.__name__} reads .* has changed"):
+        np.testing.assert_allclose(end(function), np.exp(-0.3), rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing has changed since
+        np.testing.assert_allclose(end(function), np.exp(-0.3), rtol=1e-6)
+
+
+def test_closures_and_derivatives_see_it():
+    function, change = closed_over(1.0)
+    sim = pk.Simulation(pk.RK4(function), dt=0.01)
+    slope = jax.grad(lambda y: jnp.sum(pk.simulate(sim, y, 10).state))
+    np.testing.assert_allclose(slope(jnp.ones(1)), np.exp(-0.1), rtol=1e-6)
+    change(3.0)
+    with pytest.warns(pk.errors.PhyskitWarning, match="function reads rate"):
+        np.testing.assert_allclose(slope(jnp.ones(1)), np.exp(-0.3), rtol=1e-6)
+
+
+class Repulsion(AbstractPairPotential):
+    def energy(self, r):
+        return rate_constant / r**2
+
+
+def test_methods_of_terms_see_it(change):
+    atoms = pk.Particles([[1.0, 1.0], [2.0, 1.0]], space=pk.Box([4.0, 4.0]))
+    sim = pk.Simulation(pk.VelocityVerlet(pk.Pairwise(Repulsion(), cutoff=1.5)), dt=1e-3)
+    speed = lambda: float(pk.run(sim, atoms, 5, progress=False).state.velocity[1, 0])
+    before = speed()
+    change(3.0)
+    with pytest.warns(pk.errors.PhyskitWarning, match="Repulsion reads rate_constant"):
+        np.testing.assert_allclose(speed(), 3 * before, rtol=1e-3)
+
+
+def test_what_is_no_number_does_not_count():
+    sim = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
+    holder = [object()]
+
+    def observe(now):
+        return now.state[0] + (0 if holder else 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drop_outdated_programs(sim, observe)
+        holder[0] = object()
+        drop_outdated_programs(sim, observe)
