@@ -42,6 +42,7 @@ PLUMBING = {
         "at_full_precision", "at_time", "bounded_loop", "index_of_set_bit",
         "build_unchecked", "call_isolated", "call_user_function", "cast_floats",
         "collect_faults", "combine_rates", "concrete_primal", "concrete_value", "cond_for_batch", "depends_on",
+        "drop_outdated_programs",
         "drop_fixed_point", "einsum", "evaluate_now", "exact_bits", "find_growables", "float_dtype",
         "fusion_barrier",
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",

@@ -70,6 +70,7 @@ def folder(finished, tmp_path):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore:.*from outside, which has changed")
 def test_a_changed_helper_of_a_method_is_another_sweep(folder, monkeypatch):
     (folder / "chunks" / "000001.h5").unlink()
     with warnings.catch_warnings():
@@ -83,6 +84,7 @@ def test_a_changed_helper_of_a_method_is_another_sweep(folder, monkeypatch):
         quiet(decay_sweep(), folder)
 
 
+@pytest.mark.filterwarnings("ignore:.*from outside, which has changed")
 def test_what_differs_is_named(folder):
     for other, match in (
         (decay_sweep(state=2.0), r"the state: float64\[3\] "),

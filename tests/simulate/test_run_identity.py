@@ -98,6 +98,7 @@ def test_rounding_of_the_start_warns(walked):
         resume(walked, state=nearly)
 
 
+@pytest.mark.filterwarnings("ignore:.*from outside, which has changed")
 def test_a_changed_helper_of_a_method_is_refused(tmp_path, monkeypatch):
     sim, state = Simulation(VelocityVerlet(Spring()), 0.01), particles()
     quiet(sim, state, 2, to=tmp_path)

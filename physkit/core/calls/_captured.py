@@ -37,7 +37,7 @@ _last_seen: "weakref.WeakKeyDictionary[Any, dict[str, Hashable]]" = weakref.Weak
 def drop_outdated_programs(*trees: Any) -> None:
     """Drop all compiled programs if a function or class of users in `trees` now reads other numbers outside.
 
-    Numbers, arrays, texts and tuples, lists and dicts of these are seen, in globals, closures, modules, and in
+    Numbers, arrays, texts and tuples and dicts of these are seen, in globals, closures, modules, and in
     what functions of users call.
 
     **Warns:** `PhyskitWarning` of what has changed.
@@ -156,7 +156,8 @@ def _digest(value: Any, depth: int) -> Hashable:
         return type(value).__name__, repr(value)
     if isinstance(value, np.ndarray | jax.Array):
         return _digest_of_array(value)
-    if isinstance(value, dict | list | tuple) and depth and len(value) <= _MAX_ENTRIES:
+    # No lists: functions fill them while they are traced.
+    if isinstance(value, dict | tuple) and depth and len(value) <= _MAX_ENTRIES:
         keys = tuple(map(repr, value)) if isinstance(value, dict) else ()
         entries = value.values() if isinstance(value, dict) else value
         return type(value).__name__, keys, tuple(_digest(x, depth - 1) for x in entries)
