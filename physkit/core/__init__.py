@@ -154,6 +154,12 @@ from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as 
 from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._complex import scale_array as scale_array, times_i as times_i
 from .numerics._dependence import depends_on as depends_on, mark_results as mark_results
+from .numerics._extremes import (
+    safe_clip as safe_clip,
+    safe_max as safe_max,
+    safe_maximum as safe_maximum,
+    safe_minimum as safe_minimum,
+)
 from .numerics._lagged_products import lagged_products as lagged_products
 from .numerics._linear_call import LINEAR_CALL as LINEAR_CALL, linear_call as linear_call
 from .numerics._matrix_products import (

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ParameterError, PyTree, ShapeError, linear_call
+from physkit.core import ParameterError, PyTree, ShapeError, linear_call, safe_clip
 from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
@@ -106,7 +106,7 @@ def grid_coordinates(
 def _domain_fraction(grid: Grid, axis: int, part: Array) -> Array:
     """Positions as fractions of the domain along an axis: wrapped, or clipped to the walls."""
     if not grid.periodic[axis]:
-        return jnp.clip(part, 0, 1)
+        return safe_clip(part, 0, 1)
     comm = grid.space.comm
     count = comm.axis_size(axis)
     if count == 1:

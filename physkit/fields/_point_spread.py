@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from physkit.core import einsum
+from physkit.core import einsum, safe_clip, safe_maximum
 from physkit.geometry import Grid, Location
 
 from ._field import Field
@@ -24,8 +24,8 @@ def hat(grid: Grid, location: Location, axis: int, position: ArrayLike) -> Array
     h = grid.spacing[axis]
     if not grid.periodic[axis]:
         first = 0.0 if location.staggered[axis] else 0.5
-        position = jnp.clip(position, first * h, (grid.shape[axis] - first) * h)
-    return jnp.maximum(1 - jnp.abs(_distance(grid, location, axis, position)) / h, 0.0) / h
+        position = safe_clip(position, first * h, (grid.shape[axis] - first) * h)
+    return safe_maximum(1 - jnp.abs(_distance(grid, location, axis, position)) / h, 0.0) / h
 
 
 def band_limited(grid: Grid, location: Location, axis: int, position: ArrayLike) -> Array:

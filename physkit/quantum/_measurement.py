@@ -13,6 +13,7 @@ from physkit.core import (
     as_key,
     at_full_precision,
     describe,
+    safe_maximum,
     scale_array,
     vdot,
 )
@@ -99,6 +100,6 @@ def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
         flat = a.array.reshape(-1)
         return vdot(flat, b.matrix() @ flat).real
     w, v = jnp.linalg.eigh(a.matrix())
-    root = scale_array(v, jnp.sqrt(jnp.maximum(w, 0))) @ jnp.conj(v.T)
+    root = scale_array(v, jnp.sqrt(safe_maximum(w, 0))) @ jnp.conj(v.T)
     inner = jnp.linalg.eigvalsh(root @ b.matrix() @ root)
-    return jnp.sum(jnp.sqrt(jnp.maximum(inner, 0))) ** 2
+    return jnp.sum(jnp.sqrt(safe_maximum(inner, 0))) ** 2

@@ -24,6 +24,7 @@ from physkit.core import (
     get_component,
     param,
     require_nonnegative,
+    safe_maximum,
     static,
 )
 from physkit.fields import AbstractEquation, Field
@@ -118,7 +119,7 @@ class ReactionNetwork(AbstractEquation):
                     value = value * (n[s] - taken)
             out.append(value)
         # 1 (1 − 1) (1 − 2) is 0, 0 (0 − 1) is −0.
-        return jnp.maximum(jnp.stack(out), 0)
+        return safe_maximum(jnp.stack(out), 0)
 
     def concentration_rates(
         self, concentrations: Float[Array, "species ..."]

@@ -73,17 +73,6 @@ def test_polynomials_are_reconstructed_exactly(scheme, degree):
     np.testing.assert_allclose(above, inner**degree, rtol=1e-11, atol=1e-11)
 
 
-def test_steps_within_rounding_are_none(dtype):
-    """So that programs which round them differently choose one branch of a limiter: derivatives need it."""
-    cell = jnp.asarray([1.0, -3.0, 0.0], dtype)
-    for slightly in (2 * jnp.finfo(dtype).eps * cell, -2 * jnp.finfo(dtype).eps * cell):
-        low, high = pk.reconstructions.MUSCL().edges(cell - 1, cell, cell + slightly)
-        np.testing.assert_array_equal(low, cell)
-        np.testing.assert_array_equal(high, cell)
-    low, high = pk.reconstructions.MUSCL().edges(cell - 1, cell, cell + 1)
-    np.testing.assert_allclose(high - low, 1, rtol=1e-6)
-
-
 def test_user_defined_conservation_law():
     grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (5, 3))
     u = pk.Field.from_function(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import physkit
+from tests.compared_results import compared_results
 from tests.simulate.test_restart_matrix import SYSTEMS
 
 from .lowering import findings, lower, value_and_gradient
@@ -28,7 +29,10 @@ SAMPLE_OF_TWO = ("gray_scott",)
 )
 def test_one_device(name):
     function, numbers = value_and_gradient(SYSTEMS[name]())
+    function = jax.jit(function)
     assert not findings(lower(function, numbers))
+    # Not on GPUs only: compilers for CPUs round twice, too.
+    assert not compared_results(function.trace(numbers).jaxpr)
 
 
 def over_two_devices(*names):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import einsum
+from physkit.core import einsum, safe_clip
 from physkit.fields import Field
 from physkit.fields.equations import AbstractSolid, Ball
 from physkit.geometry import Grid
@@ -68,7 +68,7 @@ def covered_volumes(u: Field, distance: Array) -> tuple[Array, Array]:
 
 def _covered_share(distance: Array, size: Array) -> Array:
     """How much of a cell around a point lies inside of a surface."""
-    return jnp.clip(0.5 - distance / size, 0.0, 1.0)
+    return safe_clip(0.5 - distance / size, 0.0, 1.0)
 
 
 def _of_ball(ball: Ball, d: int) -> Float[Array, "p p"]:

@@ -20,6 +20,7 @@ from physkit.core import (
     data,
     explain_call,
     poison_where,
+    safe_clip,
 )
 from physkit.geometry import Outflow, Robin
 
@@ -268,7 +269,7 @@ def _interpolate_to_faces(cells: Field, axis: int) -> Array:
 def _extrapolate_to_wall(first: Array, second: Array) -> Array:
     """The value on a wall by a straight line through two cells, but within a factor of two."""
     # The clip keeps a coefficient positive that falls steeply towards the wall.
-    return jnp.clip(1.5 * first - 0.5 * second, 0.5 * first, 2 * first)
+    return safe_clip(1.5 * first - 0.5 * second, 0.5 * first, 2 * first)
 
 
 def _repeat_first_face(faces: Field, axis: int) -> Array:

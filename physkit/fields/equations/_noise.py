@@ -17,6 +17,7 @@ from physkit.core import (
     param,
     require_nonnegative,
     require_positive,
+    safe_minimum,
     safe_sqrt,
     static,
 )
@@ -147,7 +148,7 @@ def _spread_between_walls(noise: Field, length: Array) -> Field:
     count = len(noise.components)
     template = noise.with_boundary(Neumann(0.0))
     # Waves of no strength left have no derivative either, instead of inf · 0.
-    damping = lambda bend: jnp.exp(jnp.minimum(-0.25 * length**2 * bend, 60.0))
+    damping = lambda bend: jnp.exp(safe_minimum(-0.25 * length**2 * bend, 60.0))
 
     def spread(values: Array) -> Array:
         plain = template.replace(data=values, vector=False)

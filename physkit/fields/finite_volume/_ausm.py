@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive
+from physkit.core import param, require_positive, safe_maximum, safe_minimum
 
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables
 
@@ -55,9 +55,9 @@ class AUSMPlus(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         a, b = law.advection_parts(left, axis), law.advection_parts(right, axis)
         # The speed of sound at the face: with it standing shocks are exact (eq. 30).
-        speed = jnp.minimum(
-            a.critical_speed**2 / jnp.maximum(a.critical_speed, a.velocity),
-            b.critical_speed**2 / jnp.maximum(b.critical_speed, -b.velocity),
+        speed = safe_minimum(
+            a.critical_speed**2 / safe_maximum(a.critical_speed, a.velocity),
+            b.critical_speed**2 / safe_maximum(b.critical_speed, -b.velocity),
         )
         m, n = a.velocity / speed, b.velocity / speed
         mach = _split_mach(m, 1) + _split_mach(n, -1)
@@ -65,13 +65,13 @@ class AUSMPlus(AbstractRiemannSolver):
         if self.reference_mach is not None:
             # eqs. 70–73: below M∞ all speeds count as M∞.
             square = 0.5 * (m * m + n * n)
-            least = jnp.maximum(square, self.reference_mach**2)
-            size = jnp.sqrt(jnp.minimum(least, 1))
+            least = safe_maximum(square, self.reference_mach**2)
+            size = jnp.sqrt(safe_minimum(least, 1))
             scale = size * (2 - size)
             alpha = _ALPHA * (5 * scale * scale - 4)
             mean = 0.5 * (a.density + b.density)
             rise = (b.pressure - a.pressure) / (mean * speed * speed)
-            mach = mach - _PRESSURE_DIFFUSION / scale * jnp.maximum(1 - square, 0) * rise
+            mach = mach - _PRESSURE_DIFFUSION / scale * safe_maximum(1 - square, 0) * rise
         below, above = _split_pressure(m, alpha, 1), _split_pressure(n, alpha, -1)
         pressure = below * a.pressure + above * b.pressure
         if self.reference_mach is not None:

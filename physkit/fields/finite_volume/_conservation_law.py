@@ -17,6 +17,8 @@ from physkit.core import (
     State,
     get_component,
     recomputed,
+    safe_maximum,
+    safe_minimum,
 )
 from physkit.geometry import Grid
 
@@ -103,7 +105,7 @@ class AbstractConservationLaw(AbstractTendency):
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """Bounds of the speeds of the waves that two meeting states send out."""
         (a, b), (c, d) = self.wave_speeds(left, axis), self.wave_speeds(right, axis)
-        return jnp.minimum(a, c), jnp.maximum(b, d)
+        return safe_minimum(a, c), safe_maximum(b, d)
 
     def check_component(self, component: FieldComponent) -> None:
         """**Errors:** `ShapeError` for a component that the law is not made for; here none is refused."""
@@ -183,7 +185,7 @@ class AbstractConservationLaw(AbstractTendency):
         total = jnp.zeros((), values[0].dtype)
         for axis in range(grid.dimension):
             slow, fast = self.wave_speeds(values, axis)
-            total = total + jnp.maximum(jnp.abs(slow), jnp.abs(fast)) / grid.spacing[axis]
+            total = total + safe_maximum(jnp.abs(slow), jnp.abs(fast)) / grid.spacing[axis]
         diffusivity = self.diffusivity(values)
         if diffusivity is not None:
             # A diffusive step is stable up to 1 of this, with every method that has second order or more.

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, as_parameter, data, explain_call, param
+from physkit.core import Module, as_parameter, data, explain_call, param, safe_maximum, safe_minimum
 
 _NEWTON_STEPS = 10  # reach the last digit for densities and pressures that differ by 10⁸ (γ ≥ 1.1)
 
@@ -150,13 +150,13 @@ def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -
     unit = _pressure_unit(left, right)
     weights = a / (p / unit) ** z + b / (q / unit) ** z
     # Close to vacuum the numerator vanishes by rounding: a small positive number keeps the root real.
-    two_fans = unit * (jnp.maximum(numerator, 1e-6 * (a + b)) / weights) ** (1 / z)
+    two_fans = unit * (safe_maximum(numerator, 1e-6 * (a + b)) / weights) ** (1 / z)
     # Two shocks: with x = p* − max(p, q) each branch of eq. 4.6 is at least √(2/((γ + 1)ρ)) x/√(x + 2 max),
     # so that the root of their sum, x² = d (x + 2 max), lies above the true one.
-    higher = jnp.maximum(p, q)
+    higher = safe_maximum(p, q)
     factor = jnp.sqrt(2 / (gamma + 1)) * (1 / jnp.sqrt(ρ) + 1 / jnp.sqrt(σ))
-    d = (jnp.maximum(-velocity_jump, 0) / factor) ** 2
-    return jnp.minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
+    d = (safe_maximum(-velocity_jump, 0) / factor) ** 2
+    return safe_minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
 
 
 def _velocity_change(
@@ -205,7 +205,7 @@ def _left_wave(
     behind_shock = ρ * (ratio + k) / (k * ratio + 1)
     safe = jnp.where(empty, 1, ratio)
     behind_fan = ρ * safe ** (1 / gamma)
-    speed = u - c * jnp.sqrt(((gamma + 1) * jnp.maximum(ratio, 1) + (gamma - 1)) / (2 * gamma))
+    speed = u - c * jnp.sqrt(((gamma + 1) * safe_maximum(ratio, 1) + (gamma - 1)) / (2 * gamma))
     tail = contact - c * safe ** ((gamma - 1) / (2 * gamma))
     density = jnp.where(shock, behind_shock, jnp.where(empty, 0, behind_fan))
     tail = jnp.where(shock, speed, jnp.where(empty, escape, tail))

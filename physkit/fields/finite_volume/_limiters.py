@@ -5,7 +5,7 @@ import abc
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Module
+from physkit.core import Module, safe_maximum, safe_minimum
 
 Steps = Float[Array, "..."]
 
@@ -44,7 +44,7 @@ class VanLeer(AbstractLimiter):
         # near 0 of one sign here have two there, and a + b cancels. Not by the product of both, which for very
         # small or very large steps is 0 or infinite; by size, so that a mirrored flow has the same bits.
         sizes = jnp.abs(below), jnp.abs(above)
-        smaller, larger = jnp.minimum(*sizes), jnp.maximum(*sizes)
+        smaller, larger = safe_minimum(*sizes), safe_maximum(*sizes)
         # Replaced where it may be 0, so that derivatives see no NaN.
         mean = 2 * smaller * (larger / jnp.where(agree, smaller + larger, 1))
         return jnp.where(agree, jnp.where(below > 0, mean, -mean), 0)

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import safe_clip, safe_minimum
+
 from ._riemann_solvers import RiemannLaw, Rusanov, Variables
 
 _LEAST = 1e-3  # of what a first-order step would leave
@@ -58,8 +60,8 @@ def limit_to_positive(
             short = value[k] < floor
             fall = jnp.where(short, lowest[k] - value[k], 1)
             # Concave: at this θ it is at least the floor.
-            part = jnp.clip((lowest[k] - floor) / fall, 0, 1)
-            theta = jnp.where(short, jnp.minimum(theta, part), theta)
+            part = safe_clip((lowest[k] - floor) / fall, 0, 1)
+            theta = jnp.where(short, safe_minimum(theta, part), theta)
         fluxes = tuple(
             jnp.where(theta < 1, f + theta * (g - f), g) for f, g in zip(safe, fluxes, strict=True)
         )

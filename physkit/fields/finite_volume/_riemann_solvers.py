@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError
+from physkit.core import Module, ParameterError, safe_maximum, safe_minimum
 
 Speeds = tuple[Float[Array, "..."], Float[Array, "..."]]
 Variables = tuple[Float[Array, "..."], ...]
@@ -63,7 +63,7 @@ class Rusanov(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         speeds = (*law.wave_speeds(left, axis), *law.wave_speeds(right, axis))
         a, b, c, d = (jnp.abs(s) for s in speeds)
-        half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
+        half = 0.5 * safe_maximum(safe_maximum(a, b), safe_maximum(c, d))
         return tuple(
             (0.5 * f + half * u) + (0.5 * g - half * v)
             for f, g, u, v in fluxes_and_conserved(law, left, right, axis)
@@ -84,7 +84,7 @@ class HLL(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
         # Clipped: where all waves go one way the formula is the upwind flux, without a branch.
-        slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
+        slow, fast = safe_minimum(slow, 0), safe_maximum(fast, 0)
         speed_range = fast - slow
         # Two states at rest without sound, as dry ground, send out no waves: no division by 0.
         has_waves = speed_range > 0

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import safe_maximum
+
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables, fluxes_and_conserved
 
 
@@ -74,7 +76,7 @@ def ideal_gas_roe_dissipation(
 
 def _spread_speed(speed: Array, below: Array, above: Array) -> Array:
     """|λ|, and at least half the width of a rarefaction that the wave may be."""
-    width = jnp.maximum(0, jnp.maximum(speed - below, above - speed))
+    width = safe_maximum(0, safe_maximum(speed - below, above - speed))
     size = jnp.abs(speed)
     safe = jnp.where(width > 0, width, 1)
     return jnp.where(size < width, 0.5 * (speed * speed / safe + width), size)

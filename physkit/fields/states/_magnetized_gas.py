@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, ShapeError, concrete_value, data
+from physkit.core import ParameterError, ShapeError, concrete_value, data, safe_maximum
 from physkit.geometry import (
     AXES,
     Grid,
@@ -202,7 +202,7 @@ class MagnetizedGas(AbstractFieldGroup):
     def relative_divergence(self) -> Array:
         """max |∇·B| h / max |B|, with the smallest h."""
         largest = [self.grid.max(jnp.abs(b.data)) for b in self.magnetic]
-        largest = jnp.maximum(jnp.maximum(largest[0], largest[1]), largest[2])
+        largest = safe_maximum(safe_maximum(largest[0], largest[1]), largest[2])
         size = self.grid.max(jnp.abs(self.divergence().data)) * jnp.min(self.grid.spacing)
         return size / jnp.where(largest > 0, largest, 1)
 

@@ -16,6 +16,7 @@ from physkit.core import (
     as_device_array,
     concrete_value,
     is_tracing,
+    safe_max,
 )
 
 from ._box import Box
@@ -239,7 +240,7 @@ class AbstractGrid(Module):
 
     def max(self, x: Array) -> Array:
         """The largest value over all points, per component."""
-        return self.space.comm.pmax(jnp.max(x, axis=self._point_axes()))
+        return self.space.comm.pmax(safe_max(x, self._point_axes()))
 
     def integrate(self, x: Array) -> Array:
         """∫ x dV, per component, of values at cell centers or weighted by `quadrature_weights`."""

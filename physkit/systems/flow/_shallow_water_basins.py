@@ -7,6 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from physkit.core import safe_maximum
 from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
 from physkit.fields.equations import ShallowWater, ShallowWaterFV
 from physkit.geometry import Box, Grid, Mirror
@@ -147,6 +148,6 @@ def thacker_solution(
     c, s = jnp.cos(omega * t), jnp.sin(omega * t)
     # A plane minus the bed's paraboloid is a paraboloid again, about the shore's center, with which
     # all of the water moves.
-    depth = jnp.maximum(0.5 - 0.5 * ((x - _TILT * c) ** 2 + (y - _TILT * s) ** 2), 0.0)
+    depth = safe_maximum(0.5 - 0.5 * ((x - _TILT * c) ** 2 + (y - _TILT * s) ** 2), 0.0)
     velocity = (-_TILT * omega * s, _TILT * omega * c)
     return depth, tuple(jnp.broadcast_to(u, grid.shape) for u in velocity)

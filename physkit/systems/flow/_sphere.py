@@ -6,6 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from physkit.core import safe_maximum, safe_minimum
 from physkit.fields import Field
 from physkit.fields.equations import BarotropicVorticity, SphericalShallowWater
 from physkit.geometry import SphericalGrid
@@ -103,7 +104,7 @@ def mountain_flow(
 
     def mountain(longitude: Array, latitude: Array) -> Array:
         away = (longitude - 1.5 * np.pi) ** 2 + (latitude - np.pi / 6) ** 2
-        return height * (1 - jnp.minimum(jnp.sqrt(jnp.maximum(away, 1e-30)) / (np.pi / 9), 1))
+        return height * (1 - safe_minimum(jnp.sqrt(safe_maximum(away, 1e-30)) / (np.pi / 9), 1))
 
     law = SphericalShallowWater(
         EARTH_GRAVITY,

@@ -1,9 +1,9 @@
 """A spot in a porous medium: diffusion whose coefficient is what diffuses."""
 
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from physkit.core import safe_maximum
 from physkit.fields import Field
 from physkit.fields.equations import NonlinearDiffusion, PowerLaw
 from physkit.geometry import Box, Grid, Neumann
@@ -25,7 +25,7 @@ def barenblatt_spot(t: ArrayLike, *x: Array, exponent: float = 1.0) -> Array:
     """
     d, beta = len(x), 1 / (len(x) * exponent + 2)
     square = sum((part**2 for part in x[1:]), x[0] ** 2)
-    inside = jnp.maximum(1 - beta * exponent / 2 * square * t ** (-2 * beta), 0)
+    inside = safe_maximum(1 - beta * exponent / 2 * square * t ** (-2 * beta), 0)
     return t ** (-d * beta) * inside ** (1 / exponent)
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from physkit.core import Key
+from physkit.core import Key, safe_maximum
 from physkit.fields import Field
 from physkit.fields.equations import Diffusion, KellerSegel
 from physkit.geometry import Grid
@@ -43,7 +43,7 @@ def keller_segel(
     grid = Grid([0.375 * n for n in cells], cells)
     key = jax.random.key(0) if key is None else key
     noise = 0.1 * jax.random.normal(key, cells)
-    start = Field(jnp.stack([1 + noise, 1 / jnp.maximum(decay, 0.1) + 0 * noise]), grid)
+    start = Field(jnp.stack([1 + noise, 1 / safe_maximum(decay, 0.1) + 0 * noise]), grid)
     flow = ETDRK2(KellerSegel(sensitivity, decay=decay), Diffusion([0.9, 1.0]))
     watch = Every(every, n=FieldValues(), total=Integral())
     return Simulation(flow, dt=dt, observers=watch), start

@@ -1,10 +1,9 @@
 """What absorbing layers share: the sides that they line, and how deep inside of them a point is."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
-from physkit.core import Module, ParameterError
+from physkit.core import Module, ParameterError, safe_clip
 from physkit.geometry import AXES, Grid, Location
 
 
@@ -30,4 +29,4 @@ def depth_in_layer(grid: Grid, location: Location, side: str, width: ArrayLike) 
     axis = grid.axis(side[0])
     x = grid.coordinates(location)[axis]
     distance = grid.space.lengths[axis] - x if side.endswith("high") else x
-    return jnp.clip(1 - distance / width, 0.0, 1.0)
+    return safe_clip(1 - distance / width, 0.0, 1.0)

@@ -1,6 +1,5 @@
 """A sponge layer: what comes near a side is damped, so that little comes back."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -12,6 +11,7 @@ from physkit.core import (
     param,
     require_nonnegative,
     require_positive,
+    safe_maximum,
     static,
 )
 from physkit.geometry import Grid, Location
@@ -81,5 +81,5 @@ class Sponge(AbstractTendency, AbstractAbsorbingLayer):
         layers = [depth_in_layer(grid, location, side, self.width) ** 2 for side in self.sides]
         total = layers[0]
         for layer in layers[1:]:
-            total = jnp.maximum(total, layer)
+            total = safe_maximum(total, layer)
         return total

@@ -22,6 +22,7 @@ from physkit.core import (
     param,
     replace_fields,
     require_positive,
+    safe_max,
     scale_array,
     static,
 )
@@ -213,7 +214,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
     def prepare(self, state: State, dt: Array) -> AcousticPlan:
         """Fluid, sources and layers on the grid, for steps of length `dt`."""
         field = self.field(state)
-        reference = jnp.max(self.speed) if self.reference_speed is None else self.reference_speed
+        reference = safe_max(self.speed) if self.reference_speed is None else self.reference_speed
         k2 = square_wavenumber(field.grid)
         turn = 0.5 * reference * dt * jnp.sqrt(jnp.where(k2 > 0, k2, 1))
         correction = jnp.where(k2 > 0, jnp.sin(turn) / turn, 1)
@@ -225,7 +226,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
             grid.ifft(scale_array(grid.fft(source.profile(grid)), of_sources * source.window(grid)))
             for source in self.sources
         )
-        layers = self.layer_factors(field, dt, jnp.max(self.speed))
+        layers = self.layer_factors(field, dt, safe_max(self.speed))
         return plan._replace(profiles=profiles, layers=layers)
 
     def velocity_increments(

@@ -22,6 +22,7 @@ from physkit.core import (
     replace_fields,
     require_nonnegative,
     require_positive,
+    safe_max,
     scale_array,
     show_numbers,
     static,
@@ -226,7 +227,7 @@ class ElasticWaves(AbstractStaggeredWave):
             if name[-1] != name[-2]
         }
         # Over the whole domain: a device sees the parameters of all.
-        fastest = jnp.sqrt(jnp.max((self.lame_lambda + 2 * self.lame_mu) / self.density))
+        fastest = jnp.sqrt(safe_max((self.lame_lambda + 2 * self.lame_mu) / self.density))
         layers = self.layer_factors(field, dt, fastest)
         return ElasticPlan(lame, lame + 2 * mu, shear, volumes, layers)
 

@@ -15,6 +15,7 @@ from physkit.core import (
     call_user_function,
     describe,
     jit_once,
+    safe_clip,
     safe_sqrt,
     static,
 )
@@ -123,7 +124,7 @@ def coverage(shape: Module, grid: Grid, location: Location, component: int) -> C
 
     def add_part(total: Array, offset: Array) -> tuple[Array, None]:
         there = here + sum(s * (h[k] * offset[k]) for k, s in enumerate(slopes))
-        return total + jnp.clip(0.5 - there / width, 0.0, 1.0), None
+        return total + safe_clip(0.5 - there / width, 0.0, 1.0), None
 
     parts = jnp.asarray(offsets, h.dtype)
     total, _ = jax.lax.scan(add_part, jnp.zeros_like(here), parts)

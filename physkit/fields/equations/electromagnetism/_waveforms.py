@@ -17,6 +17,7 @@ from physkit.core import (
     param,
     require_nonnegative,
     require_positive,
+    safe_clip,
     static,
 )
 
@@ -57,7 +58,9 @@ class ContinuousWave(AbstractWaveform):
 
     def __call__(self, t: ArrayLike) -> Array:
         rise = jnp.where(self.rise > 0, self.rise, 1)
-        on = jnp.where(self.rise > 0, jnp.clip(t / rise, 0, 1), jnp.where(jnp.asarray(t) < 0, 0, 1))
+        on = jnp.where(
+            self.rise > 0, safe_clip(t / rise, 0, 1), jnp.where(jnp.asarray(t) < 0, 0, 1)
+        )
         envelope = jnp.sin(0.5 * jnp.pi * on) ** 2
         return self.amplitude * envelope * jnp.cos(self.frequency * t + self.phase)
 

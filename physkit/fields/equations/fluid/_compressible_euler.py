@@ -15,6 +15,8 @@ from physkit.core import (
     get_component,
     param,
     require_nonnegative,
+    safe_maximum,
+    safe_minimum,
     static,
 )
 from physkit.geometry import Grid
@@ -167,7 +169,7 @@ class CompressibleEuler(AbstractConservationLaw):
         square = 0.5 * (squares[0] + squares[1]) + tilt * (squares[1] - squares[0])
         jump = (0.25 - tilt * tilt) * (0.5 * (self.gamma - 1) * (v - u) ** 2)
         c = jnp.sqrt(square + jump)
-        return jnp.minimum(u - a, mean - c), jnp.maximum(v + b, mean + c)
+        return safe_minimum(u - a, mean - c), safe_maximum(v + b, mean + c)
 
     def is_admissible(self, values: Variables) -> Bool[Array, "..."]:
         return (values[0] > 0) & (values[-1] > 0)
@@ -179,7 +181,7 @@ class CompressibleEuler(AbstractConservationLaw):
         # Mass that each outer wave sweeps up. Capping it at 0 changes nothing, but keeps the product
         # from being fused into the difference below, which mirrored states would round differently.
         q, r = (side[0] * (s - side[1 + axis]) for side, s in pairs)
-        q, r = jnp.minimum(q, 0), jnp.maximum(r, 0)
+        q, r = safe_minimum(q, 0), safe_maximum(r, 0)
         u, v = left[1 + axis], right[1 + axis]
         # Toro (2009), eq. 10.37: mass and momentum are kept across both outer waves.
         contact = ((q * u - left[-1]) - (r * v - right[-1])) / (q - r)
@@ -273,7 +275,7 @@ class CompressibleEuler(AbstractConservationLaw):
         # Of sound, which friction damps 4/3 as fast as shear; of heat at constant volume.
         friction = 0.0 if self.viscosity is None else 4 / 3 * self.viscosity
         heat = 0.0 if self.conductivity is None else (self.gamma - 1) * self.conductivity
-        return jnp.maximum(friction, heat) / values[0]
+        return safe_maximum(friction, heat) / values[0]
 
     def metric(self, grid: Grid, axis: int) -> tuple[Array, Array] | None:
         power = _RADIUS_POWERS[self.symmetry]

@@ -18,6 +18,8 @@ from physkit.core import (
     replace_fields,
     require_nonnegative,
     require_positive,
+    safe_maximum,
+    safe_minimum,
     safe_sqrt,
     static,
 )
@@ -101,7 +103,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         depth, *momentum = conserved
         # m/h, without the division by nothing where h is below `dry` (Kurganov & Petrova, eq. 2.17).
         dry = self._dry_depth(jnp.max(depth)) if self.dry is None else self.dry
-        deep = jnp.maximum(depth, dry)
+        deep = safe_maximum(depth, dry)
         inverse_depth = math.sqrt(2) * depth / jnp.sqrt(depth**4 + deep**4)
         return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
 
@@ -128,8 +130,8 @@ class ShallowWaterFV(AbstractConservationLaw):
         a, b = (safe_sqrt(self.gravity * side[0]) for side in (left, right))
         u, v = left[1 + axis], right[1 + axis]
         # Onto dry ground a front runs at u ± 2c.
-        slow = jnp.where(left[0] > 0, jnp.minimum(u - a, v - b), v - 2 * b)
-        fast = jnp.where(right[0] > 0, jnp.maximum(u + a, v + b), u + 2 * a)
+        slow = jnp.where(left[0] > 0, safe_minimum(u - a, v - b), v - 2 * b)
+        fast = jnp.where(right[0] > 0, safe_maximum(u + a, v + b), u + 2 * a)
         return jnp.where(right[0] > 0, slow, u - a), jnp.where(left[0] > 0, fast, v + b)
 
     def contact_fluxes(
@@ -137,7 +139,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     ) -> tuple[Array, Variables, Variables]:
         # Mass and normal momentum as in `HLL`: the contact of shallow water carries only the velocity along
         # the face. The sign of the mass flux says which side's.
-        slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
+        slow, fast = safe_minimum(slow, 0), safe_maximum(fast, 0)
         speed_range = fast - slow
         speed_range = jnp.where(speed_range > 0, speed_range, 1)
         drift, mixing = 0.5 * (fast + slow) / speed_range, slow * fast / speed_range
@@ -222,9 +224,9 @@ class ShallowWaterFV(AbstractConservationLaw):
         sl, sr = edges_to_faces(s_low, s_high, axis)
         bl, br = edges_to_faces(b_low, b_high, axis)
         # Hydrostatic reconstruction: the ground at a face is its higher side.
-        sill = jnp.maximum(bl, br)
+        sill = safe_maximum(bl, br)
         # What stands above the higher side of the step is what meets.
-        over_l, over_r = jnp.maximum(sl - sill, 0), jnp.maximum(sr - sill, 0)
+        over_l, over_r = safe_maximum(sl - sill, 0), safe_maximum(sr - sill, 0)
         pairs = [edges_to_faces(low, high, axis) for low, high in u_edges]
         left, right = (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs))
         # Computed once, not again in each of the two cells that it flows between.

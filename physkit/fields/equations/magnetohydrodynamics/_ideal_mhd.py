@@ -16,6 +16,8 @@ from physkit.core import (
     get_component,
     param,
     recomputed,
+    safe_maximum,
+    safe_minimum,
     safe_sqrt,
     static,
 )
@@ -165,8 +167,8 @@ class IdealMHD(AbstractConservationLaw):
     def alfven_flux(self, left: Variables, right: Variables, axis: int) -> Variables:
         u, v = left[1 + axis], right[1 + axis]
         # Miyoshi & Kusano, eq. 67.
-        fastest = jnp.maximum(self.fast_speed(left, axis), self.fast_speed(right, axis))
-        speeds = jnp.minimum(u, v) - fastest, jnp.maximum(u, v) + fastest
+        fastest = safe_maximum(self.fast_speed(left, axis), self.fast_speed(right, axis))
+        speeds = safe_minimum(u, v) - fastest, safe_maximum(u, v) + fastest
         sides = (
             MeetingSide(side, self.conserved(side), self.flux(side, axis), speed)
             for side, speed in zip((left, right), speeds, strict=True)

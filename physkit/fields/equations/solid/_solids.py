@@ -18,6 +18,7 @@ from physkit.core import (
     describe,
     param,
     require_positive,
+    safe_maximum,
     safe_sqrt,
 )
 from physkit.geometry import Grid, Location
@@ -236,7 +237,7 @@ class SolidHold:
             off = [self.distance[side] for side in self._beside(k)]
             cuts = [outside & (x <= 0) for x in off]
             parts = [
-                jnp.where(cut, jnp.maximum(here / jnp.where(cut, here - x, 1), least), 1)
+                jnp.where(cut, safe_maximum(here / jnp.where(cut, here - x, 1), least), 1)
                 for cut, x in zip(cuts, off, strict=True)
             ]
             scale = friction / grid.spacing[k] ** 2

@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, data, static, tensordot
+from physkit.core import ParameterError, ShapeError, data, safe_clip, static, tensordot
 
 from ._bias import AbstractBias
 from ._variables import AbstractCollectiveVariable
@@ -109,7 +109,7 @@ class GridBias(AbstractBias):
         is_periodic = self.variables[axis].period is not None
         place = (value - self.lower[axis]) / self.spacing[axis]
         if not is_periodic:
-            place = jnp.clip(place, 0, count - 1)
+            place = safe_clip(place, 0, count - 1)
         cell = jnp.floor(place) if is_periodic else jnp.clip(jnp.floor(place), 0, count - 2)
         f = place - cell
         weights = (

@@ -16,6 +16,7 @@ from physkit.core import (
     ShapeError,
     call_user_function,
     safe_arctan2,
+    safe_maximum,
     safe_norm,
     safe_sqrt,
     static,
@@ -164,7 +165,7 @@ class Angle(_AbstractGroupVariable):
         (a,), (b,) = self._vectors(particles, ((0, 1), (2, 1)))
         # |a||b| sin θ by Lagrange's identity, in any number of dimensions; arctan2 is accurate at every angle.
         dot = jnp.sum(a * b)
-        sine = safe_sqrt(jnp.maximum(jnp.sum(a * a) * jnp.sum(b * b) - dot * dot, 0))
+        sine = safe_sqrt(safe_maximum(jnp.sum(a * a) * jnp.sum(b * b) - dot * dot, 0))
         return safe_arctan2(sine, dot)
 
 

@@ -15,6 +15,7 @@ from physkit.core import (
     data,
     einsum,
     param,
+    safe_maximum,
     static,
 )
 
@@ -109,7 +110,7 @@ def _spline_weights(angle: Float[Array, " m"], g: int) -> Float[Array, "m g"]:
     away = angle[:, None] * (g / (2 * jnp.pi)) - node
     distance = jnp.abs(away - g * jnp.round(away / g))
     inner = (4 - 6 * distance**2 + 3 * distance**3) / 6
-    outer = jnp.maximum(2 - distance, 0) ** 3 / 6
+    outer = safe_maximum(2 - distance, 0) ** 3 / 6
     return jnp.where(distance < 1, inner, outer)
 
 

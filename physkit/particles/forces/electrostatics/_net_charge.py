@@ -1,5 +1,6 @@
 """Charges of a periodic cell must add up to 0."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
@@ -28,6 +29,6 @@ def require_neutral(particles: Particles, name: str) -> None:
 def is_unbalanced(particles: Particles) -> Bool[Array, ""]:
     """Whether there is a net charge, within a trace and over devices."""
     assert particles.charge is not None  # checked before
-    charge = particles.mask_empty(particles.charge)
+    charge = jax.lax.stop_gradient(particles.mask_empty(particles.charge))
     most = particles.space.max(jnp.max(jnp.abs(charge), initial=0))
     return jnp.abs(particles.sum(charge)) > _NEUTRAL * most

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, data, static
+from physkit.core import Module, data, safe_clip, static
 
 
 class UniformSplines(Module):
@@ -42,7 +42,7 @@ class UniformSplines(Module):
         t = place - cell
         rows = self.coefficients.reshape(count * cells, 4)
         c = jnp.take(rows, table * cells + cell.astype(jnp.int32), axis=0, mode="clip")
-        inside = jnp.clip(t, 0, 1)
+        inside = safe_clip(t, 0, 1)
         value = ((c[..., 3] * inside + c[..., 2]) * inside + c[..., 1]) * inside + c[..., 0]
         slope = (3 * c[..., 3] * inside + 2 * c[..., 2]) * inside + c[..., 1]
         # Beyond the grid t − inside is not 0; on it, the derivative of the sum is that of the spline.

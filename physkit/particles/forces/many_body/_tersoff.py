@@ -4,13 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import (
-    ShapeError,
-    param,
-    require_nonnegative,
-    require_positive,
-    static,
-)
+from physkit.core import ShapeError, param, require_nonnegative, require_positive, safe_clip, static
 
 from ._neighborhoods import Neighborhoods
 from ._potential import AbstractManyBodyPotential
@@ -114,7 +108,7 @@ class Tersoff(AbstractManyBodyPotential):
         return near.sum(reach * (repulsion - order * attraction)) / 2
 
     def _cutoff_function(self, r: Array, inner: Array, outer: Array) -> Array:
-        phase = jnp.clip((r - inner) / (outer - inner), 0, 1)
+        phase = safe_clip((r - inner) / (outer - inner), 0, 1)
         return 0.5 + 0.5 * jnp.cos(jnp.pi * phase)
 
 

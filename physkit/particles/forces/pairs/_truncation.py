@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, concrete_value, data, einsum
+from physkit.core import Module, ParameterError, concrete_value, data, einsum, safe_clip
 
 from ..._arguments import Numbers
 from ..potentials._potential import AbstractPairPotential, with_species_tables
@@ -248,7 +248,7 @@ class SwitchedCut(AbstractTruncated):
         return beyond + einsum("x,x...->...", weights * width, values)
 
     def _fraction(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        return jnp.clip((r - self.start) / (self.cutoff - self.start), 0, 1)
+        return safe_clip((r - self.start) / (self.cutoff - self.start), 0, 1)
 
 
 def truncate(

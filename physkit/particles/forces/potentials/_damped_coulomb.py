@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative, require_positive
+from physkit.core import param, require_nonnegative, require_positive, safe_minimum
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
 
@@ -88,7 +88,7 @@ class DampedCoulomb(AbstractPairPotential):
         """The force to 6e-7 of the bare charges' force: 1 − x³ g(x²) of it, with a rational function g."""
         # What is selected, the compiler computes where it is used; a root alone it writes to memory.
         inverse = jnp.where(r2 == 0, jnp.inf, jax.lax.rsqrt(r2))
-        x = jnp.minimum(self.damping * (r2 * inverse), _LARGEST)
+        x = safe_minimum(self.damping * (r2 * inverse), _LARGEST)
         z = x * x
         smooth = _polynomial(_NUMERATOR, z) / _polynomial(_DENOMINATOR, z)
         screened = jnp.where(x < _LARGEST, 1 - x * z * smooth, 0)

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import find
+from physkit.core import find, safe_maximum
 from physkit.ensemble import (
     SweepAxis,
     free_energies,
@@ -209,7 +209,7 @@ def _wall(t: Any, particles: Particles, radius: Any) -> Any:
     del t
     x = particles.position
     square = jnp.sum((x - jnp.mean(x, axis=0, keepdims=True)) ** 2, axis=1)
-    return jnp.sum(jnp.maximum(square - radius**2, 0) ** 2)
+    return jnp.sum(safe_maximum(square - radius**2, 0) ** 2)
 
 
 def thirteen_atoms() -> dict[str, Any]:
