@@ -115,7 +115,10 @@ from ._types import (
     Rate as Rate,
     State as State,
 )
-from .calls._captured import drop_outdated_programs as drop_outdated_programs
+from .calls._captured import (
+    drop_outdated_programs as drop_outdated_programs,
+    read_outside as read_outside,
+)
 from .calls._concrete import (
     as_device_array as as_device_array,
     concrete_primal as concrete_primal,
@@ -146,9 +149,18 @@ from .calls._explain import (
 from .calls._extras import import_extra as import_extra
 from .calls._import_on_use import import_on_use as import_on_use
 from .calls._numbers_by_name import numbers_by_name as numbers_by_name
+from .calls._outside import (
+    closure_values as closure_values,
+    global_values as global_values,
+    is_users_function as is_users_function,
+)
 from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,
+)
+from .calls._signs import (
+    require_nonnegative as require_nonnegative,
+    require_positive as require_positive,
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._bounded_loop import bounded_loop as bounded_loop
@@ -194,10 +206,6 @@ from .numerics._safe import (
     safe_power as safe_power,
     safe_sqrt as safe_sqrt,
     where_safe as where_safe,
-)
-from .numerics._signs import (
-    require_nonnegative as require_nonnegative,
-    require_positive as require_positive,
 )
 from .numerics._tangents import (
     instantiate_zero_tangents as instantiate_zero_tangents,

@@ -10,7 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractTerm, PyTree, State, cast_floats, explain_call
+from physkit.core import (
+    AbstractTerm,
+    PyTree,
+    State,
+    cast_floats,
+    closure_values,
+    explain_call,
+    global_values,
+)
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
 from physkit.simulate import Simulation, init, run, simulate
@@ -126,9 +134,8 @@ def _physics_in(value: PyTree) -> Any:
         return _physics_in(value.__self__)
     if inspect.isfunction(value):
         # Globals count, too: a function that reads the script's `force` keeps that of the start.
-        closure = inspect.getclosurevars(value)
-        values = [*closure.nonlocals.values(), *closure.globals.values()]
-        return next((x for x in values if _is_physics(x)), None)
+        values = global_values(value) | closure_values(value)
+        return next((x for x in values.values() if _is_physics(x)), None)
     nodes = jax.tree.leaves(value, is_leaf=_is_physics)
     return next((x for x in nodes if _is_physics(x)), None)
 

@@ -21,7 +21,7 @@ from physkit.storage import Identity, Table
 from .sweep_problems import damping, pendulum
 
 ROOT = Path(__file__).parents[2]
-FACTOR = 1.0
+FACTOR, LEVEL, NAME = 1.0, 0.5, "a"
 
 
 def slowed(x):
@@ -43,6 +43,19 @@ def rate(model):
 
 def _state(now):
     return now.state
+
+
+def share_above(values):
+    return {"share": np.mean(values > LEVEL, axis=0), "named": np.asarray(NAME in {"a", "b", "c"})}
+
+
+share = pk.reductions.Reduction(
+    "y",
+    "share",
+    share_above,
+    lambda a, b: {k: a[k] + b[k] for k in a},
+    lambda whole: whole["share"],
+)
 
 
 def decay_sweep(values=(0.5, 1.0, 1.5, 2.0), state=1.0, **more):
@@ -99,6 +112,16 @@ def test_what_differs_is_named(folder):
         assert unchanged or other.key is not None
 
 
+def test_what_statistics_read_from_outside_counts(tmp_path, monkeypatch):
+    quiet(decay_sweep(reduce=share), tmp_path, chunk_size=2)
+    (tmp_path / "chunks" / "000001.h5").unlink()
+    monkeypatch.setitem(globals(), "LEVEL", 0.6)
+    with pytest.raises(pk.errors.MismatchError, match=r"the code: .* the statistics"):
+        quiet(decay_sweep(reduce=share), tmp_path)
+    monkeypatch.setitem(globals(), "LEVEL", 0.5)
+    quiet(decay_sweep(reduce=share), tmp_path)
+
+
 def test_folders_of_0_2_go_on_with_a_warning(folder, monkeypatch):
     monkeypatch.setattr(Identity, "from_table", classmethod(lambda cls, table: None))
     with pytest.warns(UserWarning, match=r"did not note the code.* cannot be checked"):
@@ -112,9 +135,8 @@ import os, json, sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count={devices}"
 import jax
 jax.config.update("jax_enable_x64", True)
-from tests.ensemble.test_sweep_identity import decay_sweep
-from physkit import reductions
-print(json.dumps(decay_sweep(key=jax.random.key(4), reduce=reductions.Mean("y")).identity.digests))
+from tests.ensemble.test_sweep_identity import decay_sweep, share
+print(json.dumps(decay_sweep(key=jax.random.key(4), reduce=share).identity.digests))
 """
 
 

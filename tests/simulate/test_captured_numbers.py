@@ -80,6 +80,37 @@ def test_a_changed_number_counts(change, function):
         np.testing.assert_allclose(end(function), np.exp(-0.3), rtol=1e-6)
 
 
+def test_functions_that_are_defined_anew_count():
+    """As in a notebook, of which one cell is run again."""
+    cells = {"__name__": "__main__"}
+    run_cell = lambda text: exec(compile(text, "<cell>", "exec"), cells)
+    run_cell("def rate(y):\n    return -y")
+    run_cell("def decay(t, y):\n    return rate(y)")
+    np.testing.assert_allclose(end(cells["decay"]), np.exp(-0.1), rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the same code on another line is no other code
+        run_cell("\n\ndef rate(y):\n    return -y")
+        np.testing.assert_allclose(end(cells["decay"]), np.exp(-0.1), rtol=1e-6)
+    for text in ("def rate(y):\n    return -3 * y", "def rate(y, k=2.0):\n    return -k * y"):
+        run_cell(text)
+        with pytest.warns(pk.errors.PhyskitWarning, match="decay reads rate"):
+            got = end(cells["decay"])
+        factor = 3 if "3" in text else 2
+        np.testing.assert_allclose(got, np.exp(-0.1 * factor), rtol=1e-6)
+
+
+def test_equal_names_of_two_modules_are_told_apart():
+    one, other = {"__name__": "one", "g": 1.0}, {"__name__": "other", "g": 5.0}
+    exec("def force(y):\n    return -g * y", other)
+    one["force"] = other["force"]
+    exec("def decay(t, y):\n    return g * force(y)", one)
+    np.testing.assert_allclose(end(one["decay"]), np.exp(-0.5), rtol=1e-6)
+    for cell, value, factor in ((one, 2.0, 10), (other, 1.0, 2)):
+        cell["g"] = value
+        with pytest.warns(pk.errors.PhyskitWarning, match="decay reads .*g"):
+            np.testing.assert_allclose(end(one["decay"]), np.exp(-0.1 * factor), rtol=1e-4)
+
+
 def test_closures_and_derivatives_see_it():
     function, change = closed_over(1.0)
     sim = pk.Simulation(pk.RK4(function), dt=0.01)

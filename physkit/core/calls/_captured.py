@@ -1,23 +1,21 @@
-"""Numbers that functions of users read from outside themselves, and programs that were compiled with others.
+"""What functions of users read from outside themselves, and programs that were compiled with something else.
 
 JAX compiles `g` into the program of
 
     def pendulum(t, y):
         return jnp.stack([y[1], -g * jnp.sin(y[0])])
 
-and finds the program again by the function, which is the same one after `g = 1.62`.
+and finds the program again by the function, which is the same one after `g = 1.62`; likewise what it calls.
 """
 
 import functools
 import hashlib
 import inspect
 import sys
-import sysconfig
 import types
 import warnings
 import weakref
 from collections.abc import Hashable, Iterator
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -25,9 +23,8 @@ import jax
 import numpy as np
 
 from .._errors import PhyskitWarning
+from ._outside import closure_values, global_values, is_users_file, is_users_function
 
-_PACKAGE = str(Path(__file__).parents[2])
-_INSTALLED = ("site-packages", "dist-packages", sysconfig.get_paths()["stdlib"])
 _MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
 
 # What each function, or class of terms, read when it was last seen.
@@ -35,10 +32,10 @@ _last_seen: "weakref.WeakKeyDictionary[Any, dict[str, Hashable]]" = weakref.Weak
 
 
 def drop_outdated_programs(*trees: Any) -> None:
-    """Drop all compiled programs if a function or class of users in `trees` now reads other numbers outside.
+    """Drop all compiled programs if a function or class of users in `trees` now reads something else outside.
 
     Numbers, arrays, texts and tuples and dicts of these are seen, in globals, closures, modules, and in
-    what functions of users call.
+    functions of users that are called, which are read themselves: they may be defined anew.
 
     **Warns:** `PhyskitWarning` of what has changed.
     """
@@ -61,6 +58,15 @@ def drop_outdated_programs(*trees: Any) -> None:
         )
 
 
+def read_outside(*trees: Any) -> dict[str, str]:
+    """What functions and classes of users in `trees` read from outside, as text: the same in every process."""
+    return {
+        f"{owner.__qualname__} reads {name}": repr(value)
+        for owner in _owners(trees, _MAX_DEPTH)
+        for name, value in _read_by(owner).items()
+    }
+
+
 def _owners(node: Any, depth: int) -> Iterator[Any]:
     """Functions and classes of users in a tree."""
     if depth == 0 or isinstance(node, jax.Array | np.ndarray | str | bytes | int | float | None):
@@ -76,7 +82,7 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
     elif isinstance(
         function := inspect.unwrap(node) if callable(node) else None, types.FunctionType
     ):
-        if _is_of_user(function.__code__.co_filename):
+        if is_users_function(function):
             yield function
     elif isinstance(node, type):
         return
@@ -87,16 +93,11 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
             yield from _owners(tuple(vars(node).values()), depth)
 
 
-@functools.cache
-def _is_of_user(file: str) -> bool:
-    return not file.startswith(_PACKAGE) and not any(part in file for part in _INSTALLED)
-
-
 def _is_class_of_user(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     is_built_in = module is not None and file is None and cls.__module__ in sys.builtin_module_names
-    return not is_built_in and _is_of_user(file or "")
+    return not is_built_in and is_users_file(file or "")
 
 
 def _read_by(owner: Any) -> dict[str, Hashable]:
@@ -117,37 +118,36 @@ def _read_by(owner: Any) -> dict[str, Hashable]:
 
 
 def _add_reads(function: types.FunctionType, found: dict[str, Hashable], seen: set[Any]) -> None:
-    if function in seen or not _is_of_user(function.__code__.co_filename):
+    if function in seen or not is_users_function(function):
         return
     seen.add(function)
-    names = _names(function.__code__)
-    outside = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            outside[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    for name, value in outside.items():
-        if isinstance(value, types.ModuleType):
-            if _is_of_user(getattr(value, "__file__", None) or _PACKAGE):
-                for part in names:
-                    _add(f"{name}.{part}", getattr(value, part, None), found, seen)
-        else:
-            _add(name, value, found, seen)
+    for name, value in (global_values(function) | closure_values(function)).items():
+        # Two modules may use one name.
+        name = f"{function.__qualname__}.{name}" if name in found else name
+        plain = inspect.unwrap(value) if callable(value) else None
+        if is_users_function(plain):
+            found[name] = _digest_of_function(plain)
+            _add_reads(plain, found, seen)
+        elif (digest := _digest(value, _MAX_DEPTH)) is not None:
+            found[name] = digest
 
 
-def _add(name: str, value: Any, found: dict[str, Hashable], seen: set[Any]) -> None:
-    if callable(value) and isinstance(plain := inspect.unwrap(value), types.FunctionType):
-        _add_reads(plain, found, seen)
-    elif (digest := _digest(value, _MAX_DEPTH)) is not None:
-        found[name] = digest
+def _digest_of_function(function: types.FunctionType) -> Hashable:
+    """Equal for equal code, wherever it is written."""
+    return _digest_of_code(function.__code__), _digest(function.__defaults__ or (), _MAX_DEPTH)
 
 
 @functools.cache
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """Names that code looks up outside, with those of the functions within it."""
-    inner = [_names(x) for x in code.co_consts if isinstance(x, types.CodeType)]
-    return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
+def _digest_of_code(code: types.CodeType) -> Hashable:
+    # Code refers to names and constants by number only.
+    return code.co_code, code.co_names, tuple(map(_digest_of_constant, code.co_consts))
+
+
+def _digest_of_constant(x: Any) -> Hashable:
+    if isinstance(x, types.CodeType):
+        return _digest_of_code(x)
+    # The order of a set differs from process to process.
+    return tuple(sorted(map(repr, x))) if isinstance(x, frozenset) else repr(x)
 
 
 def _digest(value: Any, depth: int) -> Hashable:

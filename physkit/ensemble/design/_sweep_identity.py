@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physkit.core import Key, State
+from physkit.core import Key, State, read_outside
 from physkit.simulate import Simulation, member_code_digest
 from physkit.storage import Identity, describe_array, describe_numbers, digest, fingerprint
 
@@ -43,7 +43,10 @@ def sweep_identity(
     sections["the random key"] = {"": "none" if key is None else describe_array(key)}
     sections["the design"] = {name: describe_array(x) for name, x in arrays.items()} | options
     sections["the statistics"] = {"": repr(reductions)}
-    # Statistics run on the host: their functions are known by their bytecode, which depends on the Python.
+    # Statistics run on the host: their functions are known by their bytecode, which depends on the Python, and
+    # by what they read from outside.
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    code[f"the statistics (Python {python})"] = digest(fingerprint(reductions))
+    code[f"the statistics (Python {python})"] = digest(
+        fingerprint(reductions) | read_outside(reductions)
+    )
     return Identity(sections, code)

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractGrowable, PyTree, printable
+from physkit.core import AbstractGrowable, PyTree, closure_values, printable
 
 from ._version_vocabulary import TODAY, Vocabulary
 
@@ -160,8 +160,8 @@ def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
         name = function.__qualname__
         if not code:
             return name
-        closure = _describe_closure(function, depth - 1) if depth > 0 else ""
-        return f"{name} {_hash_code(function.__code__)}{closure}"
+        values = _describe_values(function, depth - 1) if depth > 0 else ""
+        return f"{name} {_hash_code(function.__code__)}{values}"
     if isinstance(value, type | types.BuiltinFunctionType):
         return value.__qualname__
     if isinstance(value, types.ModuleType):
@@ -169,6 +169,8 @@ def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
     if is_array(value):
         array = _host_array(value)
         return f"{array.dtype}{list(array.shape)} {checksum(array, ''):08x}"
+    if isinstance(value, set | frozenset):  # whose order differs from process to process
+        value = sorted(map(repr, value))
     text = _ADDRESS.sub("", repr(value))
     if len(text) > _MAX_TEXT:
         text = f"{text[:_MAX_TEXT]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -180,14 +182,10 @@ def _host_array(x: PyTree) -> np.ndarray:
     return np.asarray(jax.random.key_data(x) if is_key(x) else x)
 
 
-def _describe_closure(function: types.FunctionType, depth: int) -> str:
+def _describe_values(function: types.FunctionType, depth: int) -> str:
     """Hash of a function's defaults and of the values of its closure; "" where there are none."""
     values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for cell in function.__closure__ or ():
-        try:
-            values.append(cell.cell_contents)
-        except ValueError:  # an empty cell: a name that is assigned later
-            continue
+    values += closure_values(function).values()
     text = " ".join(describe_static(v, True, depth) for v in values)
     return f" {hashlib.sha256(text.encode()).hexdigest()[:8]}" if values else ""
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._module import Module
-from ..calls._concrete import concrete_value
+from ._concrete import concrete_value
 
 
 def require_nonnegative(module: Module, *names: str) -> None:
