@@ -17,6 +17,7 @@ from physkit.core import (
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
+from .._trace_once import trace_once
 from ._tableau import Row, Tableau
 from ._tendencies import (
     TendencyLike,
@@ -70,7 +71,7 @@ class AbstractRungeKutta(AbstractIntegrator):
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []
-        evaluate = make_reproducible(self.tendency, state)
+        evaluate = make_reproducible(trace_once(self.tendency), state)
         # Unrolled: stages are few, and their weights are constants of the program.
         for node, row in zip(self.tableau.nodes, self.tableau.matrix, strict=True):
             stage = _add_rates(state, clock.dt, row, rates)

@@ -1,6 +1,7 @@
 """Exponential Runge–Kutta methods: one implementation for all of them."""
 
 import abc
+import functools
 from typing import ClassVar
 
 from jaxtyping import Array
@@ -18,6 +19,7 @@ from physkit.core import (
 from physkit.fields import AbstractEquation
 
 from .._integrator import StepSize
+from .._trace_once import trace_once
 from ..runge_kutta._tableau import Tableau
 from ..runge_kutta._tendencies import TendencyLike, as_tendencies, require_short_steps
 from ._semilinear import (
@@ -82,9 +84,9 @@ class AbstractExponential(AbstractSemilinear):
         caches = aux.caches
         modal_rates: list[ModalRates] = []  # N̂ by field, one per stage
         rates: list[Rate] = []  # of the components without a symbol
-        stage = start
+        stage, nonlinear = start, trace_once(functools.partial(self.nonlinear, plan))
         for node in self.tableau.nodes:
-            modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
+            modal_rate, rate, caches = nonlinear(clock.at_fraction(node), stage, caches)
             modal_rates.append(modal_rate)
             rates.append(rate)
             stage = self._stage(plan, clock, start, aux.modes, modal_rates, rates)

@@ -1,6 +1,7 @@
 """Implicit–explicit Runge–Kutta methods: L implicitly, N explicitly."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
 
 from .._integrator import StepSize
+from .._trace_once import trace_once
 from ..runge_kutta._tableau import Row, Tableau
 from ..runge_kutta._tendencies import TendencyLike, as_tendencies, check_rate_shapes
 from ._implicit_by_values import advance_by_values, implicit_terms
@@ -126,6 +128,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         modal_rates: list[ModalRates] = []  # dt·N̂ by field, one per stage
         linear_rates: list[Modes] = []  # dt·L û by field, one per implicit stage
         rates: list[Rate] = []  # of components without a symbol
+        nonlinear = trace_once(functools.partial(self.nonlinear, plan))
         for i, node in enumerate(explicit.nodes):
             # The first stage is explicit: it is the start itself.
             if i > 0:
@@ -141,7 +144,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
                 modal_rates.append(dict.fromkeys(aux.modes))
                 rates.append(None)
                 continue
-            modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
+            modal_rate, rate, caches = nonlinear(clock.at_fraction(node), stage, caches)
             modal_rates.append(_times_dt(modal_rate, clock.dt))
             rates.append(rate)
         # b is the last row of a: û' differs from the last stage by its explicit part only.

@@ -1,0 +1,52 @@
+"""A function that is called some times within a step and traced once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from physkit.core import is_tracing
+
+
+def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose code runs once for all calls with arguments of one structure and shape.
+
+    For the stages of a step: what takes time in Python, and again where it is differentiated, is the
+    physics, which is the same in all of them. To be made anew wherever a step is traced: it keeps nothing
+    of what the function reads from outside. Outside of traces it is the function itself.
+    """
+    programs: dict[Any, tuple[Callable[..., Any], list[Any]]] = {}
+
+    def call(*arguments: Any) -> Any:
+        arrays, rest = eqx.partition(arguments, eqx.is_array)
+        leaves, structure = jax.tree.flatten(arrays)
+        key = structure, *jax.tree.leaves(rest), *map(jax.typeof, leaves)
+        if not is_tracing() or not _is_hashable(key):
+            return function(*arguments)
+
+        outputs: list[
+            Any
+        ] = []  # the structure of what the program returns, and what of it is no array
+
+        def rate(*leaves: Any) -> Any:
+            out = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
+            arrays, others = eqx.partition(out, eqx.is_array)
+            flat, out_structure = jax.tree.flatten(arrays)
+            outputs[:] = out_structure, others
+            return flat
+
+        program, outputs = programs.setdefault(key, (jax.jit(rate), outputs))
+        flat = program(*leaves)
+        out_structure, others = outputs
+        return eqx.combine(jax.tree.unflatten(out_structure, flat), others)
+
+    return call
+
+
+def _is_hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
