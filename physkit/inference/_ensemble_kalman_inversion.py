@@ -18,6 +18,7 @@ from physkit.core import (
     as_count,
     as_key,
     data,
+    drop_outdated_programs,
     explain_call,
     static,
 )
@@ -131,6 +132,7 @@ def ensemble_kalman_inversion(
             "ensemble Kalman inversion needs residuals, and the objective returns a loss: return what the "
             "loss sums the squares of"
         )
+    drop_outdated_programs(posterior)
     members = as_count(members, "members", ParameterError)
     if members < 2:
         raise ParameterError(f"an ensemble has two members or more; got {members}")

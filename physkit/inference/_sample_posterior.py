@@ -18,6 +18,7 @@ from physkit.core import (
     as_count,
     as_device_array,
     as_key,
+    drop_outdated_programs,
     einsum,
     explain_call,
 )
@@ -127,6 +128,7 @@ def chain_sweep(
     `chain_sweep(…).member(0)` is the simulation, the start and the key of one chain: `run` takes them, with
     checkpoints, and goes on where it was stopped within a chain, too.
     """
+    drop_outdated_programs(posterior)
     draws = as_count(draws, "draws", ParameterError)
     warmup = (
         0 if isinstance(warmup, int) and warmup == 0 else as_count(warmup, "warmup", ParameterError)

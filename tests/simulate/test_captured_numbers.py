@@ -136,6 +136,34 @@ def test_methods_of_terms_see_it(change):
         np.testing.assert_allclose(speed(), 3 * before, rtol=1e-3)
 
 
+def scaled_sum(now):
+    return rate_constant * jnp.sum(now.state)
+
+
+def test_quantities_see_it(change):
+    sim = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
+    total = lambda: float(pk.evaluate(sim, jnp.ones(2), total=scaled_sum)["total"])
+    assert total() == 2.0
+    change(3.0)
+    with pytest.warns(pk.errors.PhyskitWarning, match="scaled_sum reads rate_constant"):
+        assert total() == 6.0
+
+
+def misfit(model):
+    return model["k"] - rate_constant
+
+
+def test_posteriors_see_it(change):
+    posterior = pk.inference.Posterior(
+        misfit, {"k": jnp.ones(())}, where=lambda m: m["k"], priors=pk.priors.Normal(0.5, 1.0)
+    )
+    draw = lambda: pk.inference.chain_sweep(posterior, 4, warmup=4, chains=2)
+    draw()
+    change(3.0)
+    with pytest.warns(pk.errors.PhyskitWarning, match="misfit reads rate_constant"):
+        draw()
+
+
 def test_what_is_no_number_does_not_count():
     sim = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
     holder = [object()]

@@ -25,6 +25,7 @@ from physkit.core import (
     all_finite,
     as_device_array,
     cast_floats,
+    drop_outdated_programs,
     explain_call,
     float_dtype,
 )
@@ -93,6 +94,7 @@ def diagnose(
             "diagnose needs an error raised by run, or (simulation, carry, steps), or (simulation, "
             "state, folder=…)"
         )
+    drop_outdated_programs(sim)
     if not isinstance(carry, Carry):
         carry = init(sim, carry)
     sim = cast_floats(sim, float_dtype(carry.state))
