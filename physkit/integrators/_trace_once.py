@@ -21,7 +21,10 @@ def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         arrays, rest = eqx.partition(arguments, eqx.is_array)
         leaves, structure = jax.tree.flatten(arrays)
-        key = structure, *jax.tree.leaves(rest), *map(jax.typeof, leaves)
+        static, static_structure = jax.tree.flatten(rest)
+        # By type, too: 1, 1.0 and True are equal, and so are 0.0 and −0.0 but for their text.
+        static = [(type(x), repr(x) if isinstance(x, float) else x) for x in static]
+        key = structure, static_structure, *static, *map(jax.typeof, leaves)
         if not is_tracing() or not _is_hashable(key):
             return function(*arguments)
 

@@ -53,6 +53,20 @@ def test_arguments_of_other_shapes_and_static_parts_are_told_apart():
     assert shapes == [((3,), "a"), ((2,), "a"), ((3,), "b")]
 
 
+@pytest.mark.parametrize(
+    "others", [(1, 1.0), (1, True), (0.0, -0.0), ((None, 2), (2, None))], ids=str
+)
+def test_equal_numbers_of_other_types_are_told_apart(others):
+    seen = []
+
+    def step(x):
+        once = trace_once(lambda x, other: seen.append(other) or 2 * x)
+        return [once(x, other) for other in others]
+
+    jax.jit(step)(jnp.ones(2))
+    assert repr(tuple(seen)) == repr(others)
+
+
 def test_numbers_of_the_trace_around_it_and_derivatives():
     def loss(k, x):
         once = trace_once(lambda x: jnp.sin(k * x))  # closes over a traced number
