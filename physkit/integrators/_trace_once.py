@@ -5,8 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
-from physkit.core import is_tracing
+from physkit.core import PyTree, is_tracing
 
 
 def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,23 +29,30 @@ def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
         if not is_tracing() or not _is_hashable(key):
             return function(*arguments)
 
-        outputs: list[
-            Any
-        ] = []  # the structure of what the program returns, and what of it is no array
-
-        def rate(*leaves: Any) -> Any:
-            out = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
-            arrays, others = eqx.partition(out, eqx.is_array)
-            flat, out_structure = jax.tree.flatten(arrays)
-            outputs[:] = out_structure, others
-            return flat
-
-        program, outputs = programs.setdefault(key, (jax.jit(rate), outputs))
+        if key not in programs:
+            programs[key] = _as_program(function, structure, rest)
+        program, template = programs[key]
         flat = program(*leaves)
-        out_structure, others = outputs
-        return eqx.combine(jax.tree.unflatten(out_structure, flat), others)
+        structure_of_result, others = template
+        return eqx.combine(jax.tree.unflatten(structure_of_result, flat), others)
 
     return call
+
+
+def _as_program(
+    function: Callable[..., Any], structure: Any, rest: PyTree
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A program of the arrays among the arguments, and a list in which it says how its result is made up."""
+    template: list[Any] = []
+
+    def rate(*leaves: Array) -> list[Array]:
+        result = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
+        arrays, others = eqx.partition(result, eqx.is_array)
+        flat, structure_of_result = jax.tree.flatten(arrays)
+        template[:] = structure_of_result, others
+        return flat
+
+    return jax.jit(rate), template
 
 
 def _is_hashable(key: Any) -> bool:
