@@ -151,8 +151,7 @@ from .calls._import_on_use import import_on_use as import_on_use
 from .calls._numbers_by_name import numbers_by_name as numbers_by_name
 from .calls._outside import (
     closure_values as closure_values,
-    global_values as global_values,
-    is_users_function as is_users_function,
+    values_outside as values_outside,
 )
 from .calls._ranges import (
     require_castable as require_castable,

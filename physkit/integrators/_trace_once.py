@@ -20,11 +20,12 @@ def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
     programs: dict[Any, tuple[Callable[..., Any], list[Any]]] = {}
 
     def call(*arguments: Any) -> Any:
-        arrays, rest = eqx.partition(arguments, eqx.is_array)
+        # NumPy's arrays stay what they are: a mask, say, of which one asks where it holds.
+        arrays, rest = eqx.partition(arguments, _is_jax_array)
         leaves, structure = jax.tree.flatten(arrays)
         static, static_structure = jax.tree.flatten(rest)
         # By type, too: 1, 1.0 and True are equal, and so are 0.0 and −0.0 but for their text.
-        static = [(type(x), repr(x) if isinstance(x, float) else x) for x in static]
+        static = [(type(x), repr(x) if isinstance(x, float | complex) else x) for x in static]
         key = structure, static_structure, *static, *map(jax.typeof, leaves)
         if not is_tracing() or not _is_hashable(key):
             return function(*arguments)
@@ -45,14 +46,18 @@ def _as_program(
     """A program of the arrays among the arguments, and a list in which it says how its result is made up."""
     template: list[Any] = []
 
-    def rate(*leaves: Array) -> list[Array]:
+    def flat_function(*leaves: Array) -> list[Array]:
         result = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
-        arrays, others = eqx.partition(result, eqx.is_array)
+        arrays, others = eqx.partition(result, _is_jax_array)
         flat, structure_of_result = jax.tree.flatten(arrays)
         template[:] = structure_of_result, others
         return flat
 
-    return jax.jit(rate), template
+    return jax.jit(flat_function), template
+
+
+def _is_jax_array(x: Any) -> bool:
+    return isinstance(x, jax.Array)
 
 
 def _is_hashable(key: Any) -> bool:

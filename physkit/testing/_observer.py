@@ -17,7 +17,7 @@ from physkit.core import (
     cast_floats,
     closure_values,
     explain_call,
-    global_values,
+    values_outside,
 )
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
@@ -134,7 +134,7 @@ def _physics_in(value: PyTree) -> Any:
         return _physics_in(value.__self__)
     if inspect.isfunction(value):
         # Globals count, too: a function that reads the script's `force` keeps that of the start.
-        values = global_values(value) | closure_values(value)
+        values = values_outside(value) | closure_values(value)
         return next((x for x in values.values() if _is_physics(x)), None)
     nodes = jax.tree.leaves(value, is_leaf=_is_physics)
     return next((x for x in nodes if _is_physics(x)), None)

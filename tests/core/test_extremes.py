@@ -42,6 +42,22 @@ def test_numbers_of_python_and_nan(name, dtype):
         np.testing.assert_array_equal(*slopes)
 
 
+def test_precision_is_that_of_jax(dtype):
+    """Numbers of Python take the precision of what they meet, afterwards, too."""
+    x = jnp.ones(2, dtype)
+    for safe, plain in PAIRS.values():
+        for a, b in ((0.5, 0.1), (0.5, 1), (x, 1), (2, x), (x, jnp.asarray(0.3))):
+            if isinstance(b, jax.Array) and b.dtype != dtype:
+                continue
+            scaled = lambda a, b, safe=safe: x * safe(a, b)
+            for f in (scaled, jax.jit(scaled)):
+                assert f(a, b).dtype == dtype
+                np.testing.assert_array_equal(f(a, b), x * plain(a, b))
+        slopes = [jax.grad(lambda k, f=f: jnp.sum(x * f(k, 0.1)))(0.5) for f in (safe, plain)]
+        assert slopes[0] == slopes[1]
+        assert safe(1, 2).dtype == plain(1, 2).dtype  # whole numbers stay so
+
+
 def test_clip(dtype):
     x = jnp.asarray([-1.0, 0.2, 3.0, np.nan], dtype)
     np.testing.assert_array_equal(safe_clip(x, 0, 1), jnp.clip(x, 0, 1))
@@ -63,6 +79,12 @@ def test_largest_of_what_has_no_derivative():
     assert safe_max(jnp.asarray([3, 5])) == 5
     assert safe_max(jnp.asarray([False, True]))
     assert jnp.isnan(safe_max(jnp.asarray([1.0, np.nan])))
+
+
+def test_derivatives_of_nan_and_of_nothing():
+    assert np.isnan(jax.grad(safe_max)(jnp.asarray([1.0, np.nan]))[1])
+    tangent = jax.jvp(lambda x: safe_max(x, 1), (jnp.zeros((0, 3)),), (jnp.zeros((0, 3)),))[1]
+    assert tangent.shape == (0,)
 
 
 def test_second_derivatives_and_batches():

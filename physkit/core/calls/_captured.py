@@ -9,9 +9,6 @@ and finds the program again by the function, which is the same one after `g = 1.
 """
 
 import functools
-import hashlib
-import inspect
-import sys
 import types
 import warnings
 import weakref
@@ -23,9 +20,10 @@ import jax
 import numpy as np
 
 from .._errors import PhyskitWarning
-from ._outside import closure_values, global_values, is_users_file, is_users_function
+from ._digests import digest_of_function, digest_of_numbers
+from ._outside import is_users_class, users_functions, values_outside
 
-_MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
+_MAX_ENTRIES, _MAX_DEPTH = 1000, 6
 
 # What each function, or class of terms, read when it was last seen.
 _last_seen: "weakref.WeakKeyDictionary[Any, dict[str, Hashable]]" = weakref.WeakKeyDictionary()
@@ -34,8 +32,8 @@ _last_seen: "weakref.WeakKeyDictionary[Any, dict[str, Hashable]]" = weakref.Weak
 def drop_outdated_programs(*trees: Any) -> None:
     """Drop all compiled programs if a function or class of users in `trees` now reads something else outside.
 
-    Numbers, arrays, texts and tuples and dicts of these are seen, in globals, closures, modules, and in
-    functions of users that are called, which are read themselves: they may be defined anew.
+    Numbers, arrays, texts and tuples, dicts and modules of these are seen, in globals, closures, attributes of
+    objects, classes and modules of users, and functions of users that are called, which may be defined anew.
 
     **Warns:** `PhyskitWarning` of what has changed.
     """
@@ -45,7 +43,7 @@ def drop_outdated_programs(*trees: Any) -> None:
         before = _last_seen.get(owner)
         _last_seen[owner] = now
         if before is not None and before != now:
-            names = [name for name in now if before.get(name) != now[name]]
+            names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
             changed.append(f"{owner.__name__} reads {', '.join(names)}")
     if changed:
         eqx.clear_caches()
@@ -60,10 +58,11 @@ def drop_outdated_programs(*trees: Any) -> None:
 
 def read_outside(*trees: Any) -> dict[str, str]:
     """What functions and classes of users in `trees` read from outside, as text: the same in every process."""
+    owners = dict.fromkeys(_owners(trees, _MAX_DEPTH))
     return {
-        f"{owner.__qualname__} reads {name}": repr(value)
-        for owner in _owners(trees, _MAX_DEPTH)
-        for name, value in _read_by(owner).items()
+        f"{owner.__qualname__} ({number}) reads {name}": repr(digest)
+        for number, owner in enumerate(owners)
+        for name, digest in _read_by(owner).items()
     }
 
 
@@ -79,101 +78,86 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
         entries = node.values() if isinstance(node, dict) else node
         for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False):
             yield from _owners(entry, depth if isinstance(node, tuple) else depth - 1)
-    elif isinstance(
-        function := inspect.unwrap(node) if callable(node) else None, types.FunctionType
-    ):
-        if is_users_function(function):
-            yield function
     elif isinstance(node, type):
         return
+    elif functions := users_functions(node):
+        yield from functions
     elif hasattr(node, "__dict__"):
-        if _is_class_of_user(type(node)):
+        if is_users_class(type(node)):
             yield type(node)
         if isinstance(node, eqx.Module):
             yield from _owners(tuple(vars(node).values()), depth)
 
 
-def _is_class_of_user(cls: type) -> bool:
-    module = sys.modules.get(cls.__module__)
-    file = getattr(module, "__file__", None)
-    is_built_in = module is not None and file is None and cls.__module__ in sys.builtin_module_names
-    return not is_built_in and is_users_file(file or "")
-
-
 def _read_by(owner: Any) -> dict[str, Hashable]:
-    """Names and values of what a function, or the methods of a class, read from outside."""
-    found: dict[str, Hashable] = {}
-    seen: set[Any] = set()
+    """Names and digests of what a function, or the methods of a class, read from outside."""
+    reads = _Reads()
     if isinstance(owner, type):
-        for cls in owner.__mro__:
-            if _is_class_of_user(cls):
-                for method in vars(cls).values():
-                    if callable(method) and isinstance(
-                        plain := inspect.unwrap(method), types.FunctionType
-                    ):
-                        _add_reads(plain, found, seen)
+        for function in _functions_of_class(owner):
+            reads.add_reads_of(function)
     else:
-        _add_reads(owner, found, seen)
-    return found
+        reads.add_reads_of(owner)
+    return reads.found
 
 
-def _add_reads(function: types.FunctionType, found: dict[str, Hashable], seen: set[Any]) -> None:
-    if function in seen or not is_users_function(function):
-        return
-    seen.add(function)
-    for name, value in (global_values(function) | closure_values(function)).items():
-        # Two modules may use one name.
-        name = f"{function.__qualname__}.{name}" if name in found else name
-        plain = inspect.unwrap(value) if callable(value) else None
-        if is_users_function(plain):
-            found[name] = _digest_of_function(plain)
-            _add_reads(plain, found, seen)
-        elif (digest := _digest(value, _MAX_DEPTH)) is not None:
-            found[name] = digest
+def _functions_of_class(cls: type) -> Iterator[types.FunctionType]:
+    """The functions of users behind methods and properties of a class and of those that it inherits from."""
+    for base in cls.__mro__:
+        if not is_users_class(base):
+            continue
+        for member in vars(base).values():
+            if isinstance(member, property):
+                member = member.fget
+            elif isinstance(member, functools.cached_property):
+                member = member.func
+            elif isinstance(member, classmethod | staticmethod):
+                member = member.__func__
+            yield from users_functions(member)
 
 
-def _digest_of_function(function: types.FunctionType) -> Hashable:
-    """Equal for equal code, wherever it is written."""
-    return _digest_of_code(function.__code__), _digest(function.__defaults__ or (), _MAX_DEPTH)
+class _Reads:
+    """What functions read, and the functions that they call: digests by name."""
 
+    def __init__(self) -> None:
+        self.found: dict[str, Hashable] = {}
+        self._seen: set[types.FunctionType] = set()
 
-@functools.cache
-def _digest_of_code(code: types.CodeType) -> Hashable:
-    # Code refers to names and constants by number only.
-    return code.co_code, code.co_names, tuple(map(_digest_of_constant, code.co_consts))
+    def add_reads_of(self, function: types.FunctionType) -> None:
+        if function in self._seen:
+            return
+        self._seen.add(function)
+        for name, value in values_outside(function).items():
+            self._add(name, value, _MAX_DEPTH)
 
+    def _add(self, name: str, value: Any, depth: int) -> None:
+        if depth == 0:
+            return
+        functions = (
+            [*_functions_of_class(value)] if is_users_class(value) else users_functions(value)
+        )
+        for function in functions:
+            self._note(name, digest_of_function(function))
+            self.add_reads_of(function)
+        if isinstance(value, type | types.FunctionType):
+            return
+        if isinstance(value, types.MethodType):
+            self._add(name, value.__func__, depth - 1)
+            self._add(f"{name}.__self__", value.__self__, depth - 1)
+        elif isinstance(value, functools.partial):
+            self._add(name, value.func, depth - 1)
+            self._add(f"{name} with", (value.args, value.keywords), depth - 1)
+        elif isinstance(value, dict | tuple) and len(value) <= _MAX_ENTRIES:
+            entries = value.values() if isinstance(value, dict) else value
+            for entry in entries:
+                if callable(entry):
+                    self._add(name, entry, depth - 1)
+        if (digest := digest_of_numbers(value)) is not None:
+            self._note(name, digest)
 
-def _digest_of_constant(x: Any) -> Hashable:
-    if isinstance(x, types.CodeType):
-        return _digest_of_code(x)
-    # The order of a set differs from process to process.
-    return tuple(sorted(map(repr, x))) if isinstance(x, frozenset) else repr(x)
-
-
-def _digest(value: Any, depth: int) -> Hashable:
-    """Equal for equal numbers; None for what is neither a number nor made of numbers."""
-    if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
-        return type(value).__name__, repr(value)
-    if isinstance(value, np.ndarray | jax.Array):
-        return _digest_of_array(value)
-    # No lists: functions fill them while they are traced.
-    if isinstance(value, dict | tuple) and depth and len(value) <= _MAX_ENTRIES:
-        keys = tuple(map(repr, value)) if isinstance(value, dict) else ()
-        entries = value.values() if isinstance(value, dict) else value
-        return type(value).__name__, keys, tuple(_digest(x, depth - 1) for x in entries)
-    if isinstance(value, types.SimpleNamespace):
-        return _digest(vars(value), depth)
-    if isinstance(value, eqx.Module):
-        return tuple(_digest(x, 0) for x in jax.tree.leaves(value)[:_MAX_ENTRIES])
-    return None
-
-
-def _digest_of_array(x: np.ndarray | jax.Array) -> Hashable:
-    if isinstance(x, jax.core.Tracer):
-        return None
-    is_here = isinstance(x, np.ndarray) or x.is_fully_addressable
-    is_plain = not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) and x.dtype != object
-    if not is_here or not is_plain or x.nbytes > _MAX_BYTES:
-        return None
-    host = np.ascontiguousarray(np.asarray(x))
-    return str(x.dtype), x.shape, hashlib.sha1(host.tobytes(), usedforsecurity=False).hexdigest()
+    def _note(self, name: str, digest: Hashable) -> None:
+        # Two modules, or two functions that one function made, may use one name.
+        number = 2
+        unique = name
+        while unique in self.found:
+            unique, number = f"{name} ({number})", number + 1
+        self.found[unique] = digest

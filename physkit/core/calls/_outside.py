@@ -1,13 +1,20 @@
-"""What functions read from outside themselves: closures, globals, and parts of the modules of users."""
+"""Finds what functions read from outside themselves: closures, globals, and attributes of these by name."""
 
+import dis
 import functools
+import inspect
+import os
 import sysconfig
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = str(Path(__file__).parents[2])
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
 _INSTALLED = ("site-packages", "dist-packages", sysconfig.get_paths()["stdlib"])
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_MAX_WRAPPERS, _MAX_CODES = 10, 10_000
+_NOTHING = object()
 
 
 @functools.cache
@@ -16,9 +23,25 @@ def is_users_file(file: str) -> bool:
     return not file.startswith(_PACKAGE) and not any(part in file for part in _INSTALLED)
 
 
-def is_users_function(value: Any) -> bool:
-    """Whether it is a plain function of a user."""
-    return isinstance(value, types.FunctionType) and is_users_file(value.__code__.co_filename)
+def is_users_class(value: Any) -> bool:
+    """Whether it is a class of a user."""
+    if not isinstance(value, type) or value.__module__ == "builtins":
+        return False
+    module = inspect.getmodule(value)
+    return module is None or _is_users_module(module, without_file=value.__module__ == "__main__")
+
+
+def users_functions(value: Any) -> list[types.FunctionType]:
+    """The plain functions of users that a callable is made of: one more for each decorator."""
+    found: list[types.FunctionType] = []
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(value, types.FunctionType) and is_users_file(value.__code__.co_filename):
+            found.append(value)
+        try:
+            value = value.__wrapped__
+        except Exception:
+            break
+    return found
 
 
 def closure_values(function: types.FunctionType) -> dict[str, Any]:
@@ -32,23 +55,62 @@ def closure_values(function: types.FunctionType) -> dict[str, Any]:
     return found
 
 
-def global_values(function: types.FunctionType) -> dict[str, Any]:
-    """Names and values that a function's code looks up among globals; of users' modules, the parts it reads."""
-    names, found = _names(function.__code__), {}
-    for name in names:
-        if name not in function.__globals__:
-            continue
-        value = function.__globals__[name]
-        if not isinstance(value, types.ModuleType):
+def values_outside(function: types.FunctionType) -> dict[str, Any]:
+    """What a function's code looks up in its closure and among globals, by the names in the code.
+
+    Of `params.g` the attribute, where `params` is an object, a class or a user's module that stores it; where
+    it is computed, the object.
+    """
+    closure, found = closure_values(function), {}
+    for is_in_closure, (name, *attributes) in _paths(function.__code__):
+        value = (closure if is_in_closure else function.__globals__).get(name, _NOTHING)
+        for attribute in attributes:
+            part = _stored_attribute(value, attribute)
+            if part is _NOTHING:
+                break
+            name, value = f"{name}.{attribute}", part
+        if value is not _NOTHING:
             found[name] = value
-        elif is_users_file(getattr(value, "__file__", None) or _PACKAGE):
-            parts = [part for part in names if hasattr(value, part)]
-            found |= {f"{name}.{part}": getattr(value, part) for part in parts}
     return found
 
 
-@functools.cache
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """Names that code looks up outside, with those of the functions within it."""
-    inner = [_names(x) for x in code.co_consts if isinstance(x, types.CodeType)]
-    return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
+def _stored_attribute(value: Any, name: str) -> Any:
+    """An attribute that is stored as it is, so that to read it runs no code."""
+    if isinstance(value, types.ModuleType) and not _is_users_module(value, without_file=False):
+        return _NOTHING
+    for owner in value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__):
+        stored = getattr(owner, "__dict__", None)
+        if isinstance(stored, dict | types.MappingProxyType) and name in stored:
+            return stored[name]
+    return _NOTHING
+
+
+def _is_users_module(module: types.ModuleType, without_file: bool) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    return without_file if file is None else is_users_file(file)
+
+
+@functools.lru_cache(_MAX_CODES)
+def _paths(code: types.CodeType) -> tuple[tuple[bool, tuple[str, ...]], ...]:
+    """Names that code looks up outside, with the attributes that follow: if in the closure, and the names."""
+    return tuple(dict.fromkeys(_iterate_paths(code)))
+
+
+def _iterate_paths(code: types.CodeType) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    path: tuple[str, ...] = ()
+    is_in_closure = False
+    for instruction in dis.get_instructions(code):
+        if path and instruction.opname in _ATTRIBUTES:
+            path = (*path, instruction.argval)
+            continue
+        if path:
+            yield is_in_closure, path
+        is_in_closure = (
+            instruction.opname == "LOAD_DEREF" and instruction.argval in code.co_freevars
+        )
+        is_read = is_in_closure or instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        path = (instruction.argval,) if is_read else ()
+    # Functions within it: their closures hold what this one reads, or variables of its own.
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            yield from _paths(x)

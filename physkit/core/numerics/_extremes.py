@@ -8,26 +8,34 @@ rounding decides only where they are nearly equal. Equal ones share the derivati
 """
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool as BoolArray, Float
 
-Pair = tuple[Array, Array]
-
-
-def safe_maximum(a: ArrayLike, b: ArrayLike) -> Float[Array, "..."]:
-    """The larger of a and b, element by element."""
-    return _maximum(*_of_one_dtype(a, b))
+Pair = tuple[ArrayLike, ArrayLike]
+Bool = BoolArray[Array, "..."] | bool
 
 
-def safe_minimum(a: ArrayLike, b: ArrayLike) -> Float[Array, "..."]:
-    """The smaller of a and b, element by element."""
-    return _minimum(*_of_one_dtype(a, b))
+def safe_maximum(a: ArrayLike, b: ArrayLike) -> Array:
+    """The larger of a and b, element by element; whole numbers have no derivative."""
+    if not _is_floating(a, b):
+        return jnp.maximum(a, b)
+    a, b = _as_floating(a, b)
+    return _choose(a > b, a < b, a, b) if _are_weak(a, b) else _maximum(a, b)
 
 
-def safe_clip(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> Float[Array, "..."]:
+def safe_minimum(a: ArrayLike, b: ArrayLike) -> Array:
+    """The smaller of a and b, element by element; whole numbers have no derivative."""
+    if not _is_floating(a, b):
+        return jnp.minimum(a, b)
+    a, b = _as_floating(a, b)
+    return _choose(a < b, a > b, a, b) if _are_weak(a, b) else _minimum(a, b)
+
+
+def safe_clip(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
     """x within [low, high], element by element."""
     return safe_minimum(safe_maximum(x, low), high)
 
@@ -48,49 +56,72 @@ def _max(x: Array, axes: tuple[int, ...]) -> Array:
 
 @_max.defjvp
 def _(axes: tuple[int, ...], primals: tuple[Array], tangents: tuple[Array]) -> Pair:
-    x, dx = (_as_rows(y, axes) for y in (*primals, *tangents))
-    place = jnp.argmax(x, axis=-1, keepdims=True)
+    x, dx = (_flatten_axes(y, axes) for y in (*primals, *tangents))
+    largest = jnp.max(x, axis=-1, keepdims=True)
+    first = jnp.argmax(x, axis=-1, keepdims=True)
+    index = jax.lax.broadcasted_iota(first.dtype, x.shape, x.ndim - 1)
     # At least the one that was found, however its equals are rounded.
-    number = jax.lax.broadcasted_iota(place.dtype, x.shape, x.ndim - 1)
-    is_largest = (x >= jnp.take_along_axis(x, place, axis=-1)) | (number == place)
+    is_largest = (x >= largest) | (index == first)
     count = jnp.sum(is_largest, axis=-1).astype(x.dtype)
+    # The derivative of a NaN is a NaN.
+    count = jnp.where(jnp.isnan(largest[..., 0]), jnp.nan, count)
     return _max(primals[0], axes), jnp.sum(jnp.where(is_largest, dx, 0), axis=-1) / count
 
 
-def _as_rows(x: Array, axes: tuple[int, ...]) -> Array:
+def _flatten_axes(x: Array, axes: tuple[int, ...]) -> Array:
     """The axes `axes` as one, the last."""
     last = jnp.moveaxis(x, axes, range(-len(axes), 0))
-    return last.reshape(*last.shape[: x.ndim - len(axes)], -1)
+    others = last.shape[: x.ndim - len(axes)]
+    return last.reshape(*others, math.prod(last.shape[len(others) :]))
 
 
 @jax.custom_jvp
-def _maximum(a: Array, b: Array) -> Array:
+def _maximum(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.maximum(a, b)
 
 
 @_maximum.defjvp
 def _(primals: Pair, tangents: Pair) -> Pair:
     a, b = primals
-    return _maximum(a, b), _tangent_of_choice(a > b, a < b, *tangents)
+    return _maximum(a, b), _choose(a > b, a < b, *tangents)
 
 
 @jax.custom_jvp
-def _minimum(a: Array, b: Array) -> Array:
+def _minimum(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.minimum(a, b)
 
 
 @_minimum.defjvp
 def _(primals: Pair, tangents: Pair) -> Pair:
     a, b = primals
-    return _minimum(a, b), _tangent_of_choice(a < b, a > b, *tangents)
+    return _minimum(a, b), _choose(a < b, a > b, *tangents)
 
 
-def _tangent_of_choice(is_first: Array, is_second: Array, first: Array, second: Array) -> Array:
+def _choose(
+    is_first: Bool, is_second: Bool, first: ArrayLike, second: ArrayLike
+) -> Float[Array, "..."]:
+    """One of the two, and half of both where neither is chosen; NaN of NaN."""
     half = 0.5 * (first + second)
     return jnp.where(is_first, first, jnp.where(is_second, second, half))
 
 
-def _of_one_dtype(a: ArrayLike, b: ArrayLike) -> Pair:
-    # Whole numbers such as 0 have no derivative that one could add.
+def _are_weak(*numbers: ArrayLike) -> bool:
+    """Whether all are numbers of Python, traced or not, whose precision JAX forgets where a rule is its own."""
+    return all(jax.typeof(x).weak_type for x in numbers)
+
+
+def _as_floating(a: ArrayLike, b: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
+    """Both, whole numbers such as 0 as floating ones: they have no derivative that one could add."""
     dtype = jnp.result_type(a, b)
-    return jnp.asarray(a, dtype), jnp.asarray(b, dtype)
+
+    def as_floating(x: ArrayLike) -> ArrayLike:
+        if _is_floating(x):
+            return x
+        # Numbers of Python take the precision of what they meet, later, too.
+        return x * 1.0 if _are_weak(x) else jnp.asarray(x, dtype)
+
+    return as_floating(a), as_floating(b)
+
+
+def _is_floating(*numbers: ArrayLike) -> bool:
+    return jnp.issubdtype(jnp.result_type(*numbers), jnp.floating)
