@@ -140,6 +140,12 @@ CHANGES = {
     "none": ("k = 1.0\ndef decay(t, y): return -(k or 3.0) * y", "k = None"),
     "attribute": (OBJECT, "p.k = 3.0"),
     "attribute of a class": (OBJECT, "P.k = 3.0"),
+    "method of a module": (
+        "import equinox as eqx\n"
+        "class Law(eqx.Module):\n    k: float\n    def rate(self, y): return self.k * y\n"
+        "law = Law(1.0)\ndef decay(t, y): return -law.rate(y)",
+        "law = Law(3.0)",
+    ),
     "class": (CLASS.format(1) + "def decay(t, y): return -P().rate(y)", CLASS.format(3)),
 }
 

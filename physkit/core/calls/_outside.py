@@ -78,10 +78,13 @@ def _stored_attribute(value: Any, name: str) -> Any:
     """An attribute that is stored as it is, so that to read it runs no code."""
     if isinstance(value, types.ModuleType) and not _is_users_module(value, without_file=False):
         return _NOTHING
-    for owner in value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__):
+    owners = value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__)
+    for owner in owners:
         stored = getattr(owner, "__dict__", None)
         if isinstance(stored, dict | types.MappingProxyType) and name in stored:
-            return stored[name]
+            # A method, or a property, of an object is computed from the whole of it.
+            is_computed = hasattr(type(stored[name]), "__get__") and not isinstance(value, type)
+            return _NOTHING if owner is not value and is_computed else stored[name]
     return _NOTHING
 
 
