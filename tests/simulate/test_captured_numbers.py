@@ -146,6 +146,11 @@ CHANGES = {
         "law = Law(1.0)\ndef decay(t, y): return -law.rate(y)",
         "law = Law(3.0)",
     ),
+    "method that reads a global": (
+        "k = 1.0\nclass P:\n    def rate(self, y): return k * y\np = P()\n"
+        "def decay(t, y): return -p.rate(y)",
+        "k = 3.0",
+    ),
     "class": (CLASS.format(1) + "def decay(t, y): return -P().rate(y)", CLASS.format(3)),
 }
 

@@ -132,9 +132,9 @@ class _Reads:
     def _add(self, name: str, value: Any, depth: int) -> None:
         if depth == 0:
             return
-        functions = (
-            [*_functions_of_class(value)] if is_users_class(value) else users_functions(value)
-        )
+        # Of an object those of its class.
+        cls = value if isinstance(value, type) else type(value)
+        functions = users_functions(value) or [*_functions_of_class(cls)]
         for function in functions:
             self._note(name, digest_of_function(function))
             self.add_reads_of(function)
