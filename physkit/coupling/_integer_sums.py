@@ -4,12 +4,18 @@ GPUs add floating numbers in an order that changes from call to call, and comple
 after the other. Integers they add at once, and in any order to the same sum.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 # Bits below the significand of the largest amount, so that small amounts keep theirs.
 _GUARD_BITS = 12
+# Copies of a small grid, to which particles next to one another in memory add: additions to one number, and to
+# numbers of one part of a GPU's cache, wait for each other.
+_COPIES, _COPIED_POINTS = 32, 2**14
 
 
 def integer_sums(
@@ -21,39 +27,61 @@ def integer_sums(
     A row of `index` has each point at most n times, all rows together no more. Amounts are rounded to 2⁻³⁶
     (float32) or 2⁻⁶⁵ of the largest of their component.
     """
-    kind = jnp.int32 if amounts.dtype.itemsize == 4 else jnp.int64
+    long, short = (partial(_sums_of_digits, size, kind) for kind in (np.int64, np.int32))
+    if amounts.dtype.itemsize == 8:
+        return long(index, amounts)
+    # A GPU adds long integers as fast as short ones, of which four and more take the place of one.
+    return jax.lax.platform_dependent(index, amounts, tpu=short, default=long)
+
+
+# Long integers are there whether or not the user has double precision on.
+@jax.enable_x64(True)
+def _sums_of_digits(
+    size: int,
+    kind: type[np.signedinteger],
+    index: Int[Array, "p n"],
+    amounts: Float[Array, "p n c"],
+) -> Float[Array, "size c"]:
+    dtype, n = amounts.dtype, amounts.shape[1]
     # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
-    bits = 8 * jnp.dtype(kind).itemsize - 2 - max(1, amounts.shape[1] - 1).bit_length()
-    limits = jnp.finfo(amounts.dtype)
+    bits = 8 * np.dtype(kind).itemsize - 2 - max(1, n - 1).bit_length()
+    limits = jnp.finfo(dtype)
     count = -(-(int(limits.nmant) + 1 + _GUARD_BITS) // max(bits, 1))
     # Of positive numbers the order is that of their bits as integers, where infinity and NaN are above all:
     # one reduction finds the largest, and whether all are finite.
-    magnitude = jax.lax.bitcast_convert_type(jnp.abs(amounts), kind)
+    of_bits = jnp.int32 if dtype.itemsize == 4 else jnp.int64
+    magnitude = jax.lax.bitcast_convert_type(jnp.abs(amounts), of_bits)
     largest = jnp.max(magnitude, axis=(0, 1), initial=0)
-    is_finite = largest < jax.lax.bitcast_convert_type(jnp.asarray(jnp.inf, amounts.dtype), kind)
+    is_finite = largest < jax.lax.bitcast_convert_type(jnp.asarray(jnp.inf, dtype), of_bits)
     exponent = (largest >> limits.nmant) + (2 - int(limits.maxexp))
     half = exponent >> 1
     # Powers of two: scaling rounds nothing. In two steps, since one power may be beyond the range.
-    rest = amounts * _power_of_two(-half, amounts.dtype)[None, None]
-    rest = rest * _power_of_two(half - exponent, amounts.dtype)[None, None]
+    rest = amounts * _power_of_two(-half, dtype)[None, None]
+    rest = rest * _power_of_two(half - exponent, dtype)[None, None]
     digits = []
     for _ in range(count):
-        rest = rest * 2.0**bits
+        rest = rest * jnp.asarray(2.0**bits, dtype)
         digit = jnp.round(rest)
         rest = rest - digit
         digits.append(digit.astype(kind))
+    copies = _COPIES
+    while copies > 1 and copies * size > min(n, _COPIED_POINTS):
+        copies //= 2
+    which = jnp.arange(n, dtype=index.dtype) & (copies - 1)
     # One scatter for all points of the kernel, all components and digits: one launch.
-    totals = jnp.zeros((size, amounts.shape[2], count), kind)
-    totals = totals.at[index].add(
+    totals = jnp.zeros((size * copies, amounts.shape[2], count), kind)
+    totals = totals.at[index * copies + which[None]].add(
         jnp.stack(digits, axis=-1), mode="promise_in_bounds", wrap_negative_indices=False
     )
-    total = jnp.zeros((size, amounts.shape[2]), amounts.dtype)
+    totals = jnp.sum(totals.reshape(size, copies, -1, count), axis=1, dtype=kind)
+    total = jnp.zeros((size, amounts.shape[2]), dtype)
     # From the smallest digit up.
     for k in reversed(range(count)):
-        total = total + totals[..., k].astype(amounts.dtype) * 2.0 ** (-bits * (k + 1))
-    total = total * _power_of_two(half, amounts.dtype)[None]
-    total = total * _power_of_two(exponent - half, amounts.dtype)[None]
-    return jnp.where(is_finite[None], total, jnp.nan)
+        unit = jnp.asarray(2.0 ** (-bits * (k + 1)), dtype)
+        total = total + totals[..., k].astype(dtype) * unit
+    total = total * _power_of_two(half, dtype)[None]
+    total = total * _power_of_two(exponent - half, dtype)[None]
+    return jnp.where(is_finite[None], total, jnp.asarray(jnp.nan, dtype))
 
 
 def _power_of_two(exponent: Int[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
