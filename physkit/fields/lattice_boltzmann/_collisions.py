@@ -11,7 +11,7 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, param, require_positive
+from physkit.core import Module, ParameterError, param, require_positive, with_tangent_of
 
 from ._lattice import Lattice
 
@@ -153,17 +153,15 @@ def equilibrium(
 
     w_i (ρ − 1 + ρ (e·u/c_s² + (e·u)²/2c_s⁴ − u²/2c_s²))
     """
-    even, odd = _even_and_odd_equilibrium(lattice, excess, density, velocity)
+    some = lattice.velocities, lattice.weights
+    even, odd = _even_and_odd_equilibrium(*some, excess, density, velocity)
     return even + odd
 
 
-def along_velocities(lattice: Lattice, vector: list[Array]) -> Array:
+def along_velocities(velocities: np.ndarray, vector: list[Array]) -> Array:
     """e_i · v for all i, `[q, *cells]`."""
     ndim = max(v.ndim for v in vector)
-    terms = [
-        per_velocity(lattice.velocities[:, k], ndim, v.dtype) * v[None]
-        for k, v in enumerate(vector)
-    ]
+    terms = [per_velocity(velocities[:, k], ndim, v.dtype) * v[None] for k, v in enumerate(vector)]
     return sum(terms[1:], terms[0])
 
 
@@ -184,10 +182,14 @@ def _dot(a: list[Array], b: list[Array]) -> Array:
 
 
 def _even_and_odd_equilibrium(
-    lattice: Lattice, excess: Array, density: Array, velocity: list[Array]
+    velocities: np.ndarray,
+    weights: np.ndarray,
+    excess: Array,
+    density: Array,
+    velocity: list[Array],
 ) -> tuple[Array, Array]:
-    w = per_velocity(lattice.weights, excess.ndim, excess.dtype)
-    along = along_velocities(lattice, velocity)
+    w = per_velocity(weights, excess.ndim, excess.dtype)
+    along = along_velocities(velocities, velocity)
     rest = excess - density * (1.5 * _dot(velocity, velocity))
     density = density[None]
     return w * (rest[None] + 4.5 * density * along * along), 3 * w * density * along
@@ -197,19 +199,35 @@ def _relax(
     lattice: Lattice, populations: Array, moments: CellMoments, even_rate: Array, odd_rate: Array
 ) -> Array:
     """Even and odd parts under e → −e go to their equilibria, each at its rate, with Guo's force."""
-    u, force = moments.velocity, moments.force
-    even, odd = _even_and_odd_equilibrium(lattice, moments.excess, moments.density, u)
-    opposite = lax.rev(populations, (0,))
     half_even, half_odd = 0.5 * even_rate, 0.5 * odd_rate
-    change = half_even * (populations + opposite - 2 * even)
-    change = change + half_odd * (populations - opposite - 2 * odd)
-    if force is not None:
-        w = per_velocity(lattice.weights, moments.excess.ndim, populations.dtype)
-        along, push = along_velocities(lattice, u), along_velocities(lattice, force)
-        work = 3 * _dot(u, force)[None]
-        change = change - (1 - half_even) * w * (9 * along * push - work)
-        change = change - (1 - half_odd) * (3 * w) * push
-    return populations - change
+
+    def relaxed(some: slice, f: Array, moments: CellMoments) -> Array:
+        velocities, weights = lattice.velocities[some], lattice.weights[some]
+        u, force = moments.velocity, moments.force
+        even, odd = _even_and_odd_equilibrium(
+            velocities, weights, moments.excess, moments.density, u
+        )
+        f, opposite = f[some], lax.rev(f, (0,))[some]
+        change = half_even * (f + opposite - 2 * even)
+        change = change + half_odd * (f - opposite - 2 * odd)
+        if force is not None:
+            w = per_velocity(weights, moments.excess.ndim, f.dtype)
+            along, push = along_velocities(velocities, u), along_velocities(velocities, force)
+            work = 3 * _dot(u, force)[None]
+            change = change - (1 - half_even) * w * (9 * along * push - work)
+            change = change - (1 - half_odd) * (3 * w) * push
+        return f - change
+
+    all_at_once = partial(relaxed, slice(None))
+
+    # Of one array of all populations a GPU computes each number by a choice among as many cases.
+    def one_by_one(f: Array, moments: CellMoments) -> Array:
+        each = [relaxed(slice(i, i + 1), f, moments) for i in range(lattice.size)]
+        value = jnp.concatenate(lax.optimization_barrier(each))
+        # The way back is shorter by the other.
+        return with_tangent_of(value, all_at_once(f, moments))
+
+    return lax.platform_dependent(populations, moments, cpu=all_at_once, default=one_by_one)
 
 
 def _along_axis(values: dict, axis: int, transform: Callable[..., tuple]) -> dict:

@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -254,8 +255,8 @@ class LatticeBoltzmann(AbstractTerm):
         if force is not None:
             momentum = [m + 0.5 * f for m, f in zip(momentum, force, strict=True)]
         moments = CellMoments(excess, density, [m * inverse for m in momentum], force)
-        # Computed once for each cell, not again for each of its populations.
-        moments = fusion_barrier(moments)
+        # Computed once for each cell, not again for each of its populations. A GPU makes one kernel of all.
+        moments = jax.lax.platform_dependent(moments, cpu=fusion_barrier, default=lambda m: m)
         fluid = self.collision(lattice, streamed, moments, self.relaxation_time(flow))
         for solid in links:
             fluid = solid.fill(fluid)

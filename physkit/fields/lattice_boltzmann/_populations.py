@@ -228,7 +228,7 @@ def thermal_lattice(grid: Grid) -> Lattice:
 def thermal_equilibrium(lattice: Lattice, temperature: Array, velocity: list[Array]) -> Array:
     """w_i T (1 + e·u/c_s²), `[q, *cells]`; lattice units."""
     w = per_velocity(lattice.weights, temperature.ndim, temperature.dtype)
-    flux = along_velocities(lattice, velocity) * float(1 / lattice.sound_speed_squared)
+    flux = along_velocities(lattice.velocities, velocity) * float(1 / lattice.sound_speed_squared)
     return w * temperature[None] * (1 + flux)
 
 

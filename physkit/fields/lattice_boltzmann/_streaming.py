@@ -36,9 +36,11 @@ class Neighborhood:
     def __init__(self, grid: Grid, data: Array):
         self.grid, self.data, self.padded = grid, data, None
         if grid.space.comm.size > 1:
-            # Around the box for every axis, which also exchanges halos: at sides the values are not used.
-            around = ((Periodic(), Periodic()),) * grid.dimension
-            self.padded = grid.pad(data, 1, around)
+            self.padded = self._pad()
+
+    def _pad(self) -> Array:
+        # Around the box for every axis, which also exchanges halos: at sides the values are not used.
+        return self.grid.pad(self.data, 1, ((Periodic(), Periodic()),) * self.grid.dimension)
 
     def at(self, i: int, offset: np.ndarray) -> Array:
         """Population number i at the cells x + offset, for all cells x."""
@@ -46,9 +48,12 @@ class Neighborhood:
             return self.data[i]
         if self.padded is None:
             return jnp.roll(self.data[i], [-int(n) for n in offset], range(len(offset)))
+        return self._cut(self.padded, i, offset)
+
+    def _cut(self, padded: Array, i: int, offset: np.ndarray) -> Array:
         first = [1 + int(n) for n in offset]
         last = [n + k for n, k in zip(self.data.shape[1:], first, strict=True)]
-        return jax.lax.slice(self.padded[i], first, last)
+        return jax.lax.slice(padded[i], first, last)
 
     def stream(self, lattice: Lattice, enter: Callable[[Any, Callable[..., Any]], Any]) -> Array:
         """All populations at the cells that they move to.
@@ -60,7 +65,8 @@ class Neighborhood:
             return enter(self._moved(lattice), _write)
 
         def at_once() -> Array:
-            moved = [self.at(i, -e) for i, e in enumerate(lattice.velocities)]
+            padded = self._pad() if self.padded is None else self.padded
+            moved = [self._cut(padded, i, -e) for i, e in enumerate(lattice.velocities)]
             return jnp.stack(enter(moved, _select))
 
         # A CPU copies blocks into place fastest; on a GPU each of them would be a launch.
