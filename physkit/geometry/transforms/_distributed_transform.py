@@ -180,18 +180,48 @@ def hermitian_symmetrize(grid: AbstractGrid, c: Array) -> Array:
         for k in plan.owners[half]:
             local_owner = local_owner * comm.axis_size(k) + comm.axis_index(k)
         length = plan.stored[half] // math.prod(map(comm.axis_size, plan.owners[half]))
-    others = tuple(range(1 - d, 0))
+    axis, new = half - d, {}
     for j in (0, n // 2) if n % 2 == 0 else (0,):
-        owner, local_index = divmod(j, length)
-        index = (..., local_index, *(slice(None),) * (d - 1 - half))
-        plane = c[index]
-        # c(−k): all axes reversed, and rolled by one so that k = 0 stays first.
-        mirror = jnp.roll(jnp.flip(plane, others), (1,) * len(others), others)
+        owner, place = divmod(j, length)
+        plane = jax.lax.index_in_dim(c, place, axis, keepdims=True)
+        mirror = plane
+        for other in range(-d, 0):
+            mirror = mirror if other == axis else _mirror(mirror, other)
         pair = (plane + jnp.conj(mirror)) / 2
         # Only the device that holds the plane changes it.
-        on_owner = pair if local_owner is None else jnp.where(local_owner == owner, pair, plane)
-        c = c.at[index].set(on_owner)
-    return c
+        if local_owner is not None:
+            pair = jnp.where(local_owner == owner, pair, new.get(place, plane))
+        new[place] = pair
+    # A CPU writes into the array; on a GPU that would be a kernel of its own.
+    written = functools.partial(_write_planes, axis)
+    return jax.lax.platform_dependent(
+        c, new, cpu=written, default=functools.partial(_select_planes, axis)
+    )
+
+
+def _mirror(x: Array, axis: int) -> Array:
+    """x(−k) along an axis of wave numbers, of which that of k = 0 comes first."""
+    shift = [(0, 0, 0)] * x.ndim
+    shift[axis] = (1, -1, 0)
+    reverse = jax.lax.pad(jnp.flip(x, axis), jnp.zeros((), x.dtype), shift)
+    return jnp.where(_along(x, axis) == 0, x, reverse)
+
+
+def _along(x: Array, axis: int) -> Array:
+    """The place of each number along an axis."""
+    return jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim + axis)
+
+
+def _write_planes(axis: int, x: Array, planes: dict[int, Array]) -> Array:
+    for place, plane in planes.items():
+        x = jax.lax.dynamic_update_slice_in_dim(x, plane, place, axis)
+    return x
+
+
+def _select_planes(axis: int, x: Array, planes: dict[int, Array]) -> Array:
+    for place, plane in planes.items():
+        x = jnp.where(_along(x, axis) == place, plane, x)
+    return x
 
 
 def _gather_line(comm: AbstractComm, x: Array) -> Array:
