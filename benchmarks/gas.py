@@ -1,7 +1,8 @@
 """A gas by finite volumes in a periodic square, n² cells. M cells and steps per CPU second.
 
 Kelvin and Helmholtz's layer without viscosity: HLLC, MUSCL, two stages a step (SSPRK2), steps of one size, in
-both codes. On a GPU the second is one of the clock. `physkit-viscous` adds friction and conduction of heat, which astronomix's finite volumes lack.
+both codes. `physkit-viscous` adds friction and conduction of heat, which astronomix's finite volumes lack. On a
+GPU the second is one of the clock.
 """
 
 import time

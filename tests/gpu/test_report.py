@@ -62,12 +62,12 @@ def test_all_are_ready_before_any_is_timed_and_then_one_by_one(tmp_path):
 
 
 def test_the_dead_and_the_late_lose_no_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(_turns, "READY", 3.0)
-    monkeypatch.setattr(_turns, "TIMED", 1.0)
+    monkeypatch.setattr(_turns, "READY", 5.0)
+    monkeypatch.setattr(_turns, "TIMED", 2.0)
     found, notes = give_turns_to(["dead", "never", "long", "a"], tmp_path)
     assert found["dead"] == {"failed": "nothing to measure"}
-    assert found["never"] == {"failed": "not ready after 3 s"}
-    assert found["long"] == {"failed": "not timed in 1 s"}
+    assert found["never"] == {"failed": "not ready after 5 s"}
+    assert found["long"] == {"failed": "not timed in 2 s"}
     assert found["a"] == {"rate": 1.0}
     assert notes[2:] == [["begin", "long"], ["begin", "a"], ["end", "a"]]
 
