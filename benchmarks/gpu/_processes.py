@@ -73,11 +73,13 @@ def start_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 def run_at_once(commands: dict[str, list[str]], deadline: float) -> Iterator[tuple[str, int, str]]:
     """Name, exit status and output of each as it ends; as many at a time as there are cores."""
+
+    def run_in_time(command: list[str]) -> tuple[int, str]:
+        seconds = seconds_left(deadline)
+        return run(command, seconds) if seconds else (GAVE_UP, "not begun")
+
     with start_pool(os.cpu_count() or 1) as pool:
-        jobs = {
-            pool.submit(lambda c=command: run(c, seconds_left(deadline))): name
-            for name, command in commands.items()
-        }
+        jobs = {pool.submit(run_in_time, command): name for name, command in commands.items()}
         for job in as_completed(jobs):
             yield jobs[job], *job.result()
 

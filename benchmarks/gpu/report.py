@@ -174,14 +174,14 @@ def work(
 ) -> Iterator[tuple[str, dict]]:
     """Results of the named parts; none of those that no time is left for."""
     yield from measure_benchmarks(todo.get("benchmarks", []), quick, deadline)
-    # The numbers are long loops of tiny kernels, which leave room for tests beside them.
+    # The numbers are long loops of tiny kernels, which leave room for all else beside them.
     with start_pool(1) as beside:
         numbers = beside.submit(compute_numbers, todo.get("numbers", []), deadline)
         files = {x.removeprefix("tests "): before.get(x, {}) for x in todo.get("tests", [])}
         for file, result in run_tests(files, quick, deadline):
             yield f"tests {file}", result
+        yield from count_launches(todo.get("launches", []), deadline)
         yield from numbers.result()
-    yield from count_launches(todo.get("launches", []), deadline)
 
 
 def measure_benchmarks(
@@ -206,7 +206,7 @@ def compute_numbers(names: list[str], deadline: float) -> list[tuple[str, dict]]
         return []
     code, said = run([sys.executable, "-m", "physkit", "validate", "--quick"], seconds)
     unfinished = code == GAVE_UP and not seconds_left(deadline)
-    return [(names[0], {"code": code, "said": said.strip()[-6000:], "unfinished": unfinished})]
+    return [(names[0], {"code": code, "said": said.strip()[-20_000:], "unfinished": unfinished})]
 
 
 def count_launches(names: list[str], deadline: float) -> Iterator[tuple[str, dict]]:
