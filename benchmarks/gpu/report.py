@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -103,6 +104,8 @@ def main() -> int:
     )
     parser.add_argument("--again", action="store_true", help="also what the page has already")
     args = parser.parse_args()
+    # A limit from outside ends the processes that were started here, too, as an interrupt does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     deadline = began + 60 * args.minutes if args.minutes else float("inf")
     # In a process of its own: this one would hold the GPU's memory while the others measure.

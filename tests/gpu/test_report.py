@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 
+import jax
 import pytest
 
+from benchmarks._harness import rate_of_cells
 from benchmarks.gpu import _turns
 from benchmarks.gpu._outcomes import OUTCOMES
 from benchmarks.gpu._processes import GAVE_UP, ROOT, run
@@ -133,6 +135,13 @@ def test_outcomes_of_pytest(tmp_path, workers):
     assert not some["unfinished"]
     other = summarize("test_not_imported.py", found, {}, done.returncode, done.stdout)
     assert other["failures"] == ["test_not_imported.py"]
+
+
+def test_cells_are_counted_by_the_clock_on_a_gpu(monkeypatch):
+    assert rate_of_cells(6.0, 1.0, 2.0)["rate"] == 3.0
+    assert rate_of_cells(6.0, 1.0, 2.0)["unit"] == "M cells/CPU s"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert rate_of_cells(6.0, 1.0, 2.0) == {"rate": 6.0, "unit": "M cells/s"}
 
 
 def lines(*rows):
