@@ -128,26 +128,34 @@ PEERS = (
 )  # fmt: skip
 
 
-def measure(case: str, code: str, size: int, precision: str, seconds: float | None = None) -> dict:
-    """One measurement in a process of its own, so that codes share neither threads nor settings.
+def measure(case: str, code: str, size: int, precision: str) -> dict:
+    """One measurement in a process of its own, so that codes share neither threads nor settings."""
+    done = subprocess.run(
+        command_of(case, code, size, precision), capture_output=True, text=True, check=False,
+        env=os.environ | settings_of(precision), cwd=Path(__file__).parents[1],
+    )  # fmt: skip
+    return read_measurement(done.returncode, done.stdout, done.stderr)
 
-    - `seconds`: after which it is given up.
-    """
+
+def command_of(case: str, code: str, size: int, precision: str) -> list[str]:
+    """What starts a measurement."""
     command = [sys.executable, "-m", f"benchmarks.{case}"]
-    command += ["--code", code, "--size", str(size), "--precision", precision]
-    environment = os.environ | {"JAX_ENABLE_X64": "1" if precision == "float64" else "0"}
-    environment["JAX_TRACEBACK_FILTERING"] = "off"  # the last line is the error then
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, check=False,
-            cwd=Path(__file__).parents[1], timeout=seconds,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {"failed": f"given up after {seconds:.0f} s", "gave_up": True}
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return {"failed": reason}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return [*command, "--code", code, "--size", str(size), "--precision", precision]
+
+
+def settings_of(precision: str) -> dict[str, str]:
+    """What a measurement needs in its environment."""
+    x64 = "1" if precision == "float64" else "0"
+    # Tracebacks are unfiltered, so that the last line is the error.
+    return {"JAX_ENABLE_X64": x64, "JAX_TRACEBACK_FILTERING": "off"}
+
+
+def read_measurement(status: int, output: str, errors: str) -> dict:
+    """The measurement that a process has printed, or why there is none."""
+    lines = output.strip().splitlines()
+    if status or not lines:
+        return {"failed": (errors.strip().splitlines() or ["no output"])[-1]}
+    return json.loads(lines[-1])
 
 
 def table(rows: list[dict]) -> str:

@@ -1,4 +1,4 @@
-"""Lattice Boltzmann in a periodic box, two relaxation times. M cells per CPU second.
+"""Lattice Boltzmann in a periodic box, two relaxation times. M cells per CPU second, by the clock on a GPU.
 
 `--size` n is D2Q9 on n² cells for n > 200, D3Q19 on n³ below. physkit as `run` steps it; numba as one kernel
 that reads, collides and writes each cell, on one thread; XLB's JAX backend with its own step, which has one
@@ -8,9 +8,14 @@ relaxation time.
 import time
 from collections.abc import Callable
 
-from benchmarks._harness import ALL_CORES, least_seconds, print_measurement
+from benchmarks._harness import (
+    ALL_CORES,
+    describe_traffic,
+    least_seconds,
+    print_measurement,
+    rate_of_cells,
+)
 
-UNIT = "M cells/CPU s"
 TAU, TAU_ODD = 0.8, 1.125  # Λ = 3/16
 
 
@@ -19,12 +24,18 @@ def case(size: int) -> tuple[int, int]:
     return (2, 20) if size > 200 else (3, 10)
 
 
-def timed(advance: Callable[[], object], size: int, compiling: float) -> dict:
+def timed(advance: Callable[[], object], size: int, precision: str, compiling: float) -> dict:
+    """`note`: also what memory carries, if a step reads and writes every population once."""
+    import numpy as np
+
     d, steps = case(size)
     updates = size**d * steps / 1e6
     best, cpu = least_seconds(advance)
-    note = f"{updates / best:.3g} M cells/s, {cpu / best:.1f} cores busy"
-    return {"rate": updates / cpu, "unit": UNIT, "compile": compiling, "note": note}
+    found = rate_of_cells(updates, best, cpu) | {"compile": compiling}
+    populations = 9 if d == 2 else 19
+    traffic = describe_traffic(updates / best, 2 * populations * np.dtype(precision).itemsize)
+    note = f"{found['note']}, {traffic}" if "note" in found else traffic
+    return found | {"note": note}
 
 
 def with_physkit(size: int, precision: str) -> dict:
@@ -48,7 +59,7 @@ def with_physkit(size: int, precision: str) -> dict:
     compiled = jax.jit(advance, compiler_options=ALL_CORES).lower(flow).compile()
     compiling = time.perf_counter() - began
     jax.block_until_ready(compiled(flow))
-    return timed(lambda: jax.block_until_ready(compiled(flow)), size, compiling)
+    return timed(lambda: jax.block_until_ready(compiled(flow)), size, precision, compiling)
 
 
 def fused_step(velocities: list, weights: list) -> str:
@@ -142,7 +153,7 @@ def with_numba(size: int, precision: str) -> dict:
     began = time.perf_counter()
     step(f, g, even, odd)
     compiling = time.perf_counter() - began
-    return timed(advance, size, compiling)
+    return timed(advance, size, precision, compiling)
 
 
 def with_xlb(size: int, precision: str) -> dict:
@@ -179,7 +190,7 @@ def with_xlb(size: int, precision: str) -> dict:
     began = time.perf_counter()
     advance()
     compiling = time.perf_counter() - began
-    return timed(advance, size, compiling)
+    return timed(advance, size, precision, compiling)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ float64.
 
 import time
 
-from benchmarks._harness import ALL_CORES, print_measurement, seconds
+from benchmarks._harness import ALL_CORES, describe_traffic, print_measurement, seconds
 
 STEPS, UNIT = 20, "M cells/s"
 COURANT = 0.5
@@ -19,8 +19,8 @@ def report(size: int, best: float, bytes_of_number: int, **more) -> dict:
     need."""
     rate = size**3 * STEPS / best / 1e6
     # Each half reads six components and writes three: 18 numbers a step at least.
-    least = 18 * bytes_of_number * rate * 1e6 / 1e9
-    return {"rate": rate, "unit": UNIT, "note": f"{least:.3g} GB/s at the least traffic", **more}
+    note = describe_traffic(rate, 18 * bytes_of_number)
+    return {"rate": rate, "unit": UNIT, "note": note, **more}
 
 
 def timed(advance, state, size: int, bytes_of_number: int) -> dict:

@@ -7,7 +7,7 @@ as one fused kernel on one and two threads.
 
 import time
 
-from benchmarks._harness import ALL_CORES, print_measurement, seconds
+from benchmarks._harness import ALL_CORES, describe_traffic, print_measurement, seconds
 
 STEPS, DT, H = 50, 1.0, 1e3
 GRAVITY, CORIOLIS = 9.81, 1e-4
@@ -23,7 +23,16 @@ def start(size: int, precision: str):
     return [a.astype(precision) for a in (h, 0 * h, 0 * h)]
 
 
-def timed(advance, state, size: int, **options) -> dict:
+def report(size: int, precision: str, best: float, **more) -> dict:
+    """`note`: what memory carries, if a step reads and writes the three fields once."""
+    import numpy as np
+
+    rate = size**2 * STEPS / best / 1e6
+    note = describe_traffic(rate, 6 * np.dtype(precision).itemsize)
+    return {"rate": rate, "unit": UNIT, "note": note, **more}
+
+
+def timed(advance, state, size: int, precision: str, **options) -> dict:
     import jax
 
     began = time.perf_counter()
@@ -33,12 +42,7 @@ def timed(advance, state, size: int, **options) -> dict:
     jax.block_until_ready(compiled(state))
     first = time.perf_counter() - began
     best = seconds(lambda: jax.block_until_ready(compiled(state)), 5)
-    return {
-        "rate": size**2 * STEPS / best / 1e6,
-        "unit": UNIT,
-        "compile": compiling,
-        "first": first,
-    }
+    return report(size, precision, best, compile=compiling, first=first)
 
 
 def with_physkit(size: int, precision: str) -> dict:
@@ -53,7 +57,7 @@ def with_physkit(size: int, precision: str) -> dict:
     flow = pk.equations.ShallowWater(GRAVITY, coriolis=CORIOLIS)
     sim = cast_floats(pk.Simulation(pk.Euler(flow), dt=DT, adjoint=pk.adjoints.Direct()), h.dtype)
     advance = lambda w: pk.simulate(sim, w, STEPS).state
-    return timed(advance, water, size, compiler_options=ALL_CORES)
+    return timed(advance, water, size, precision, compiler_options=ALL_CORES)
 
 
 def rolled(state):
@@ -80,7 +84,7 @@ def with_rolls(size: int, precision: str, **options) -> dict:
 
     state = tuple(jnp.asarray(a) for a in start(size, precision))
     advance = lambda s: jax.lax.fori_loop(0, STEPS, lambda _, s: rolled(s), s)
-    return timed(advance, state, size, **options)
+    return timed(advance, state, size, precision, **options)
 
 
 def with_numba(size: int, precision: str, threads: int = 1) -> dict:
@@ -137,7 +141,7 @@ def with_numba(size: int, precision: str, threads: int = 1) -> dict:
     began = time.perf_counter()
     step(*now, *then)
     compiling = time.perf_counter() - began
-    return {"rate": size**2 * STEPS / seconds(advance, 5) / 1e6, "unit": UNIT, "compile": compiling}
+    return report(size, precision, seconds(advance, 5), compile=compiling)
 
 
 if __name__ == "__main__":

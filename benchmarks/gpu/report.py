@@ -1,8 +1,9 @@
 """`make gpu`: what this machine's GPU computes, and how fast, as a page in `benchmarks/results/`.
 
 Benchmarks beside codes that have GPU versions, tests whose results a GPU could change, published numbers, and
-the launches of every system. Whatever fails is said on the page, and the rest still runs. Each part is written
-as soon as it is there, and the next call does what is left, so that a few minutes at a time are enough:
+the launches of every system. Processes start and compile side by side, and are timed alone. Whatever fails is
+said on the page, and the rest still runs. Each part is written as soon as it is there, and the next call does
+what is left, so that a few minutes at a time are enough:
 
     python -m benchmarks.gpu.report --minutes 9
 
@@ -15,14 +16,18 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.__main__ import CASES, machine, measure, table
+from benchmarks.__main__ import CASES, machine, table
 
-ROOT = Path(__file__).parents[2]
+from ._processes import GAVE_UP, ROOT, last_line, run, run_at_once, seconds_left, start_pool
+from ._suite import FILES, QUICK_FILES, run_tests
+from ._turns import measure_in_turn
+
 # (case, sizes, a size to try it out, codes that run on GPUs)
 BENCHMARKS = (
     ("lj_melt", (32_000, 256_000), 500, ("physkit", "jax-md", "openmm-cuda")),
@@ -33,37 +38,16 @@ BENCHMARKS = (
     ("ensemble_lorenz", (10_000, 1_000_000), 10, ("physkit", "vmap", "diffrax")),
     ("gradient_flow", (500,), 10, ("direct", "nested", "exponax")),
     ("lorenz", (10_000, 1_000_000), 10, ("physkit", "diffrax")),
+    ("light", (128, 256), 16, ("physkit",)),
+    ("lattice_boltzmann", (4096, 256), 16, ("physkit",)),  # of the plane, and of space
+    ("gas", (1024,), 32, ("physkit",)),
+    ("ensemble_argon", (1000,), 10, ("physkit",)),
 )
-# Bits that must not change between runs, batches and restarts; sums in any order; every system's program.
-TESTS = (
-    "tests/coupling/test_integer_sums.py",
-    "tests/particles/test_pair_sum.py",
-    "tests/simulate/test_resume.py",
-    "tests/particles/test_neighbors.py",
-    "tests/coupling/test_transfer.py",
-    "tests/fields/test_finite_volume.py",
-    "tests/integrators/test_cfl_substeps.py",
-    "tests/simulate/test_adjoints.py",
-    "tests/fields/test_elliptic.py",
-    "tests/coupling/test_particle_mesh.py",
-    "tests/ensemble/test_sweep.py",
-    "tests/simulate/test_restart_matrix.py",
-    "tests/gpu/test_lowering.py",
-)
-KINDS = ("benchmarks", "tests", "numbers", "launches")
 NEEDED = (
-    "equinox",
-    "diffrax",
-    "optimistix",
-    "lineax",
-    "optax",
-    "h5py",
-    "jaxtyping",
-    "filelock",
-    "matplotlib",
-)
-NEEDED += ("pytest", "hypothesis")
-MOST = 10  # minutes that one part may take
+    "equinox", "diffrax", "optimistix", "lineax", "optax", "h5py", "jaxtyping", "filelock", "matplotlib",
+    "pytest", "hypothesis",
+)  # fmt: skip
+LEAST = 15.0  # seconds that are worth starting something
 
 
 class Report:
@@ -83,12 +67,21 @@ class Report:
         self.file.write_text(json.dumps(self.found, indent=1))
         self.page.write_text(self.text())
 
+    def lacks(self, name: str) -> bool:
+        return name not in self.found or self.found[name].get("unfinished", False)
+
     def of(self, kind: str) -> dict[str, dict]:
         return {name.split(" ", 1)[1]: x for name, x in self.found.items() if name.startswith(kind)}
 
     def text(self) -> str:
         lines = [f"# {self.device}, {datetime.date.today()}", "", f"`make gpu`. {machine()}", ""]
-        lines += ["## Benchmarks", "", table(list(self.of("benchmarks").values())), ""]
+        lines += [
+            "## Benchmarks",
+            "",
+            "Timed alone; compiled, and called first, beside others.",
+            "",
+        ]
+        lines += [table(list(self.of("benchmarks").values())), ""]
         lines += ["## Tests", "", "| what | result |", "|---|---|"]
         lines += [f"| `{name}` | {x['said']} |" for name, x in self.of("tests").items()]
         lines += ["", "## Published numbers", ""]
@@ -111,9 +104,13 @@ def main() -> int:
     )
     parser.add_argument("--again", action="store_true", help="also what the page has already")
     args = parser.parse_args()
+    # A limit from outside ends the processes that were started here, too, as an interrupt does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    deadline = began + 60 * args.minutes if args.minutes else float("inf")
     # In a process of its own: this one would hold the GPU's memory while the others measure.
     asked = "import jax; d = jax.devices()[0]; print(d.platform, d.device_kind)"
-    code, said = run([sys.executable, "-c", asked], 3)
+    code, said = run([sys.executable, "-c", asked], 180)
     # Drivers and plugins may say things, too.
     answers = [line for line in said.splitlines() if re.match(r"(gpu|cpu|tpu) ", line)]
     platform, _, device = last_line("\n".join(answers)).partition(" ")
@@ -130,40 +127,41 @@ def main() -> int:
     folder = args.out or ROOT / ("physkit-demo" if args.try_on_cpu else "benchmarks/results")
     folder.mkdir(parents=True, exist_ok=True)
     report = Report(folder, device)
-    parts = {
-        name: do
-        for kind in args.only
-        for name, do in PARTS[kind](args.try_on_cpu).items()
-        if args.again or name not in report.found
-    }
-    began, done = time.monotonic(), 0
-    print(f"{device}: {len(parts)} parts, {len(report.found)} there already", flush=True)
-    for name, do in parts.items():
-        spent = (time.monotonic() - began) / 60
-        left = args.minutes - spent if args.minutes else MOST
-        if left < 0.25:
-            break
-        print(f"[{done + 1}/{len(parts)}, {spent:.1f} min] {name} …", flush=True)
-        result = do(min(MOST, left))
-        # Out of time because it came last: it has its chance in the next call.
-        if result.get("gave_up") and left < MOST and done:
-            break
+    todo = {kind: list_parts(kind, args.try_on_cpu) for kind in KINDS if kind in args.only}
+    if not args.again:
+        todo = {kind: [x for x in parts if report.lacks(x)] for kind, parts in todo.items()}
+    left = sum(len(parts) for parts in todo.values())
+    print(f"{device}: {left} parts, {len(report.found)} there already", flush=True)
+    before = {} if args.again else dict(report.found)
+    for name, result in work(todo, before, args.try_on_cpu, deadline):
         report.add(name, result)
-        done += 1
-        print(f"    {json.dumps(result)[:300]}", flush=True)
-    print(f"written: {report.page}; {len(parts) - done} parts are left for the next call")
+        left -= not result.get("unfinished", False)
+        minutes = (time.monotonic() - began) / 60
+        print(f"[{minutes:.1f} min] {name}\n    {json.dumps(result)[:300]}", flush=True)
+    print(f"written: {report.page}; {left} parts are left for the next call")
     failed = [
         name for name, x in report.found.items() if x.get("code") and name.startswith("tests")
     ]
     return 1 if failed else 0
 
 
-def benchmarks(quick: bool) -> dict:
-    """Parts: a code at a size in a precision."""
+KINDS = ("benchmarks", "tests", "numbers", "launches")
 
-    def part(row: dict, minutes: float) -> dict:
-        return row | measure(**row, seconds=60 * minutes)
 
+def list_parts(kind: str, quick: bool) -> list[str]:
+    """Names: of a code at a size in a precision, a file of tests, the published numbers, a system."""
+    if kind == "benchmarks":
+        return list(list_benchmarks(quick))
+    if kind == "tests":
+        return [f"tests {file}" for file in (QUICK_FILES if quick else FILES)]
+    if kind == "numbers":
+        return ["numbers validate"]
+    budgets = json.loads((Path(__file__).parent / "budgets.json").read_text())
+    return [f"launches {s}" for s in (("lorenz",) if quick else budgets["systems"])]
+
+
+def list_benchmarks(quick: bool) -> dict[str, dict]:
+    """Rows by the name of their part."""
     rows = [
         {"case": case, "size": size, "code": code, "precision": precision}
         for case, sizes, small, codes in BENCHMARKS
@@ -171,77 +169,60 @@ def benchmarks(quick: bool) -> dict:
         for code in codes
         for precision in CASES[case][1].get(code, ["float32"])[: 1 if quick else None]
     ]
-    name = "benchmarks {case} {size} {code} {precision}"
-    return {name.format(**row): lambda minutes, row=row: part(row, minutes) for row in rows}
+    return {"benchmarks {case} {size} {code} {precision}".format(**row): row for row in rows}
 
 
-def tests(quick: bool) -> dict:
-    """Parts: a file of tests; slow cases are part of it unless `quick`."""
-
-    def part(file: str, minutes: float) -> dict:
-        # Warnings of drivers and plugins are no failures here.
-        command = [sys.executable, "-m", "pytest", "-W", "default", file]
-        command += ["-n", "0"] if importlib.util.find_spec("xdist") else []
-        code, output = run(command + ([] if quick else ["-m", ""]), minutes)
-        failures = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-        said = "; ".join([last_line(output).strip("= "), *(f"`{name}`" for name in failures[:20])])
-        return {"code": code, "said": said, "gave_up": code == GAVE_UP, "end": output[-3000:]}
-
-    files = ("tests/coupling/test_integer_sums.py",) if quick else TESTS
-    return {f"tests {file}": lambda minutes, f=file: part(f, minutes) for file in files}
-
-
-def numbers(quick: bool) -> dict:
-    """One part: what the package computes of published numbers."""
-
-    def part(minutes: float) -> dict:
-        code, output = run([sys.executable, "-m", "physkit", "validate", "--quick"], minutes)
-        return {"code": code, "said": output.strip()[-6000:], "gave_up": code == GAVE_UP}
-
-    del quick
-    return {"numbers validate": part}
+def work(
+    todo: dict[str, list[str]], before: dict[str, dict], quick: bool, deadline: float
+) -> Iterator[tuple[str, dict]]:
+    """Results of the named parts; none of those that no time is left for."""
+    yield from measure_benchmarks(todo.get("benchmarks", []), quick, deadline)
+    # The numbers are long loops of tiny kernels, which leave room for all else beside them.
+    with start_pool(1) as beside:
+        numbers = beside.submit(compute_numbers, todo.get("numbers", []), deadline)
+        files = {x.removeprefix("tests "): before.get(x, {}) for x in todo.get("tests", [])}
+        for file, result in run_tests(files, quick, deadline):
+            yield f"tests {file}", result
+        yield from count_launches(todo.get("launches", []), deadline)
+        yield from numbers.result()
 
 
-def launches(quick: bool) -> dict:
-    """Parts: a system, compiled for an H100."""
+def measure_benchmarks(
+    names: list[str], quick: bool, deadline: float
+) -> Iterator[tuple[str, dict]]:
+    """As many at a time as there are cores to compile on."""
+    rows = list_benchmarks(quick)
+    at_once = os.cpu_count() or 1
+    for first in range(0, len(names), at_once):
+        if seconds_left(deadline) < LEAST:
+            return
+        batch = {name: rows[name] for name in names[first : first + at_once]}
+        print(f"{len(batch)} benchmarks get ready: {', '.join(batch)}", flush=True)
+        for name, found in measure_in_turn(batch, deadline):
+            yield name, rows[name] | found
 
-    def part(system: str, minutes: float) -> dict:
-        command = [sys.executable, "-m", "benchmarks.gpu", system, "--kinds", "forward"]
-        code, output = run(command, minutes)
+
+def compute_numbers(names: list[str], deadline: float) -> list[tuple[str, dict]]:
+    """What the package computes of published numbers; those that it reaches."""
+    seconds = seconds_left(deadline)
+    if not names or seconds < LEAST:
+        return []
+    code, said = run([sys.executable, "-m", "physkit", "validate", "--quick"], seconds)
+    unfinished = code == GAVE_UP and not seconds_left(deadline)
+    return [(names[0], {"code": code, "said": said.strip()[-20_000:], "unfinished": unfinished})]
+
+
+def count_launches(names: list[str], deadline: float) -> Iterator[tuple[str, dict]]:
+    """Of each system's step, compiled for an H100."""
+    command = [sys.executable, "-m", "benchmarks.gpu", "--kinds", "forward", "--"]
+    systems = {name: name.removeprefix("launches ") for name in names}
+    commands = {name: [*command, system] for name, system in systems.items()}
+    for name, code, output in run_at_once(commands, deadline):
+        if code == GAVE_UP and not seconds_left(deadline):
+            continue
         rows = [line for line in output.splitlines() if line.startswith("|")]
-        said = "\n".join(rows) if len(rows) == 3 else f"{system}: {last_line(output)}"
-        return {"code": code, "said": said, "gave_up": code == GAVE_UP}
-
-    budgets = json.loads((Path(__file__).parent / "budgets.json").read_text())
-    systems = ("lorenz",) if quick else tuple(budgets["systems"])
-    return {f"launches {s}": lambda minutes, s=s: part(s, minutes) for s in systems}
-
-
-PARTS = {"benchmarks": benchmarks, "tests": tests, "numbers": numbers, "launches": launches}
-GAVE_UP = 124
-
-
-def run(command: list[str], minutes: float) -> tuple[int, str]:
-    """Exit status and output of a command, which is given up after a while."""
-    # JAX otherwise takes three quarters of the memory at once, and leaves too little for a second process.
-    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONPATH": str(ROOT)}
-    if importlib.util.find_spec("beartype") is None:
-        environment["PHYSKIT_TYPECHECK"] = "0"
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as process:  # fmt: skip
-        try:
-            said = process.communicate(timeout=60 * minutes)[0]
-            return process.returncode, said
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)  # with the processes that it started, which hold the GPU
-            said = process.communicate()[0]
-            return GAVE_UP, f"{said}\ngiven up after {minutes:.1f} minutes"
-
-
-def last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no output"])[-1]
+        whole = "\n".join(rows) if len(rows) == 3 else f"{systems[name]}: {last_line(output)}"
+        yield name, {"code": code, "said": whole}
 
 
 if __name__ == "__main__":
