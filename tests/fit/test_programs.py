@@ -1,5 +1,6 @@
 """How the programs of a fit are compiled."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ def test_a_small_model_is_one_whose_tangents_are_few_numbers(numbers, parameters
     assert is_small(inputs_of(model)) is expected
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels of CPUs")
 @pytest.mark.parametrize(
     ("data", "is_small", "expected"),
     [(100, True, "plain"), (100, False, "usual"), (100_000, True, "usual")],
