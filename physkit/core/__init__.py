@@ -195,6 +195,7 @@ from .numerics._rounding import (
     call_isolated as call_isolated,
     fusion_barrier as fusion_barrier,
     round_before_add as round_before_add,
+    separate_kernels as separate_kernels,
     with_tangent_of as with_tangent_of,
 )
 from .numerics._safe import (

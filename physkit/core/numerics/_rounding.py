@@ -65,6 +65,26 @@ def fusion_barrier(tree: PyTree) -> PyTree:
     return eqx.combine(call_isolated(_identity, arrays), rest)
 
 
+def separate_kernels(tree: PyTree) -> PyTree:
+    """`tree`, on GPUs in memory before anything reads it; no barrier for derivatives.
+
+    For steps that change one array from its neighbors' old values, then these from its new ones: fused, they
+    would compute the first again at every neighbor, and copy what they could change in place.
+    """
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    return eqx.combine(_in_memory_on_gpus(arrays), rest)
+
+
+@jax.custom_jvp
+def _in_memory_on_gpus(arrays: PyTree) -> PyTree:
+    return jax.lax.platform_dependent(arrays, cpu=_identity, default=jax.lax.optimization_barrier)
+
+
+@_in_memory_on_gpus.defjvp
+def _in_memory_on_gpus_jvp(primals, tangents):
+    return _in_memory_on_gpus(*primals), tangents[0]
+
+
 def _barrier(tree: PyTree) -> PyTree:
     """`jax.lax.optimization_barrier` for trees with random keys, which it does not take."""
 

@@ -1,6 +1,6 @@
 """Yee's leapfrog: the magnetic field, then the electric field."""
 
-from physkit.core import Clock, Plan, State
+from physkit.core import Clock, Plan, State, separate_kernels
 from physkit.fields.equations import Maxwell
 
 from .._integrator import AbstractStateless, StepSize
@@ -30,6 +30,7 @@ class Yee(AbstractStateless):
     def step(self, plan: Plan, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         for increments in (self.maxwell.magnetic_increments, self.maxwell.electric_increments):
             state = add_half_step(increments, self.maxwell.component, plan, clock, state)
+            state = separate_kernels(state)
         return state, aux
 
     def check_step(self, state: State, dt: StepSize) -> None:
