@@ -55,6 +55,7 @@ PLUMBING = {
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "ratio",
         "recomputed", "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
+        "separate_kernels",
         "require_castable", "require_component", "require_in_range",
         "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt", "scale_array",
         "safe_clip", "safe_max", "safe_maximum", "safe_minimum",
