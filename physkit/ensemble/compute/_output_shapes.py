@@ -111,7 +111,13 @@ def frame_times(
     sweep: Sweep, group: int, members: np.ndarray, frames: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The times of the frames, `[times]`; `[members, times]` where members differ in dt or t0."""
-    member_group = MemberGroup(sweep.models[group], sweep.leaf_positions(group))
+    model = sweep.models[group]
+    member_group = MemberGroup(model, sweep.leaf_positions(group))
+    # Compared by identity: time steps may be swept under any name. Where none is, one member stands for all.
+    leaves, (sim, _) = jax.tree.leaves(model), model
+    swept = [leaves[leaf] for leaf, _ in member_group.positions]
+    if not any(leaf is sim.dt or leaf is sim.t0 for leaf in swept):
+        members = members[:1]
     values = tuple(jnp.asarray(v) for v in sweep.values(group, members))
 
     def time_step(values):
@@ -121,13 +127,14 @@ def frame_times(
     t0, dt = jax.vmap(time_step, axis_size=len(members))(values)
     # On the host in double precision: in single precision late times would not be distinct.
     t0, dt = np.asarray(t0, np.float64), np.asarray(dt, np.float64)
-    alike = np.all(dt == dt[0]) and np.all(t0 == t0[0])
+    if np.all(dt == dt[0]) and np.all(t0 == t0[0]):
+        t0, dt = t0[:1], dt[:1]
     times = {}
     for name, x in frames.items():
         # The interval follows from the number of frames, of which the first is at step 0.
         steps = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
         rows = t0[:, None] + dt[:, None] * steps[None]
-        times[name] = rows[0] if alike else rows
+        times[name] = rows[0] if len(rows) == 1 else rows
     return times
 
 
