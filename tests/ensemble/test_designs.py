@@ -1,5 +1,7 @@
 """Which numbers are swept, designs, and what bad input gets."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 import physkit as pk
 from physkit.ensemble import execute, grid, random
+from physkit.ensemble.compute._batch_memory import available_bytes, choose_chunk_size
+from physkit.ensemble.compute._output_shapes import output_shapes
 
 from .sweep_problems import angle, boxes, damping, gravity, pendulum
 
@@ -298,6 +302,31 @@ class TestBadInput:
         )
         with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
+
+    def test_a_processor_has_memory_where_devices_are_gpus(self, monkeypatch):
+        cpus = jax.local_devices(backend="cpu")
+
+        def local_devices(process_index=None, backend=None, host_id=None):
+            # As JAX does by default on a machine with GPUs: no processor is among them.
+            return cpus if backend == "cpu" else [SimpleNamespace(platform="gpu")]
+
+        alone = available_bytes(cpus[0])
+        monkeypatch.setattr(jax, "local_devices", local_devices)
+        # Other programs take and give memory meanwhile.
+        assert available_bytes(cpus[0]) == pytest.approx(alone, rel=0.5)
+
+    def test_a_chunk_is_sized_where_only_gpus_are_known(self, monkeypatch):
+        one = sweep(pk.SweepAxis(damping, [0.1, 0.2]))
+        shapes, devices = output_shapes(one), jax.local_devices()
+
+        def local_devices(process_index=None, backend=None, host_id=None):
+            raise RuntimeError(f"Unknown backend {backend}")  # as with JAX_PLATFORMS=cuda
+
+        monkeypatch.setattr(jax, "local_devices", local_devices)
+        monkeypatch.setattr(
+            "physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 2.0**36
+        )
+        assert choose_chunk_size(one, devices, False, shapes) == 2
 
     def test_negative_time_steps_are_refused(self):
         with pytest.raises(

@@ -87,17 +87,23 @@ def available_bytes(device: jax.Device) -> float | None:
     if "bytes_limit" in stats:
         return float(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
     # Devices without memory of their own, such as processors, share that of the machine.
-    sharing = sum(d.platform == device.platform for d in jax.local_devices())
+    free = _available_host_bytes()
+    # Of its own platform: where there are GPUs, `local_devices()` has no processors.
+    return None if free is None else free / len(jax.local_devices(backend=device.platform))
+
+
+def _available_host_bytes() -> float | None:
+    """Bytes of this machine's memory that are free; None if unknown."""
     try:
         # MemAvailable, not MemFree: it counts caches that the kernel would give up.
         rows = Path("/proc/meminfo").read_text().splitlines()
         free = next(row for row in rows if row.startswith("MemAvailable"))
-        return int(free.split()[1]) * 1024 / sharing
+        return float(int(free.split()[1]) * 1024)
     except (OSError, StopIteration, ValueError, IndexError):
         pass
     # Not Linux: all of the machine's memory, as POSIX systems give it.
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) / sharing
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return None
 
 
@@ -117,7 +123,7 @@ def choose_chunk_size(
     if in_folder:
         largest = max(-(-largest // _MIN_CHUNKS_IN_FOLDER), min(largest, num_devices))
     free = available_bytes(devices[0])
-    host = available_bytes(jax.local_devices(backend="cpu")[0])
+    host = _available_host_bytes()
     # On GPUs the machine's memory can be the tighter limit: frames of a whole chunk are gathered there.
     if host is not None:
         members = int(HOST_FRAMES_FRACTION * host // max(1.0, shapes.bytes(sweep)))

@@ -115,11 +115,13 @@ class ChunkRunner(AbstractMemberRunner):
         padded = np.concatenate([members, np.full(self.batch_size - count, members[-1])])
         values = self.sweep.values(self.group_number, padded)
         values = tuple(self._to_device_layout(_as_jax(v)) for v in values)
-        key_rows = np.minimum(np.arange(self.batch_size), count - 1)
-        keys = None if keys is None else self._to_device_layout(keys[key_rows])
+        if keys is not None:
+            if count < self.batch_size:
+                keys = keys[np.minimum(np.arange(self.batch_size), count - 1)]
+            keys = self._to_device_layout(keys)
         batch, first_frames = self._init(values, keys)
         # Padding is dropped as soon as frames reach the host, here and below: [:count].
-        frames = flatten_frames(first_frames).items()
+        frames = flatten_frames(jax.device_get(first_frames)).items()
         pieces = [{name: self._to_member_rows(x)[:count] for name, x in frames}]
         if self._driver is None:
             self.max_blocks = self._max_blocks(first_frames)
@@ -138,7 +140,7 @@ class ChunkRunner(AbstractMemberRunner):
             blocks = min(self._round_up_blocks(self._driver.scheduler.blocks), self.blocks - done)
             _, attempt = self._driver.advance(batch, blocks)
             batch, done = attempt.after, done + blocks
-            frames = flatten_frames(attempt.frames).items()
+            frames = flatten_frames(jax.device_get(attempt.frames)).items()
             pieces.append({name: self._merge_blocks(x, blocks)[:count] for name, x in frames})
             if report is not None:
                 report(done / self.blocks)
@@ -150,16 +152,18 @@ class ChunkRunner(AbstractMemberRunner):
                 checkpoint.save(PartialChunk(done, batch, pieces[0]))
             if stops:
                 raise ChunkStopped
-        summary = flatten_frames(
-            summarize_program(self.devices)(self._arrays, batch, self._statics)
+        summary = summarize_program(self.devices)(self._arrays, batch, self._statics)
+        # Fetched together: the device is waited for once.
+        fetched = jax.device_get((summary, batch.reason, batch.failed_at))
+        summary, reason, failed_at = jax.tree.map(
+            lambda x: self._to_member_rows(x)[:count], fetched
         )
-        failed_at = jax.tree.map(self._to_member_rows, batch.failed_at)
         result = ChunkResult(
             frames=_concatenate(pieces),
-            summary={name: self._to_member_rows(x)[:count] for name, x in summary.items()},
-            reason=self._to_member_rows(batch.reason)[:count].astype(np.int64),
+            summary=flatten_frames(summary),
+            reason=reason.astype(np.int64),
             # A step count is two 32-bit words, the lower one with 24 bits in use; int64 holds both.
-            step=(failed_at.high[:count].astype(np.int64) << 24) + failed_at.low[:count],
+            step=(failed_at.high.astype(np.int64) << 24) + failed_at.low,
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths_before:]),
         )
@@ -339,7 +343,7 @@ class ChunkRunner(AbstractMemberRunner):
         rows = np.asarray(x)
         return rows.reshape(self.batch_size, *rows.shape[2:]) if len(self.devices) > 1 else rows
 
-    def _merge_blocks(self, x: jax.Array, blocks: int) -> np.ndarray:
+    def _merge_blocks(self, x: jax.Array | np.ndarray, blocks: int) -> np.ndarray:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices
         used = np.asarray(x)[(*[slice(None)] * block_axis, slice(blocks))]

@@ -44,6 +44,9 @@ def finish_result(result: ChunkResult, steps: int, step_divisor: int, began: flo
     """The result of members of `steps` steps, in the sweep's own steps, without numbers of failed members."""
     blank_failed(result, steps)
     # In steps of the sweep, rounded up; -1 for members that did not fail.
-    result.step = np.where(result.ok, -1, -(-result.step // step_divisor))
+    failed = ~result.ok
+    step = np.full(len(failed), -1)
+    step[failed] = -(-result.step[failed] // step_divisor)
+    result.step = step
     result.seconds = time.monotonic() - began
     return result

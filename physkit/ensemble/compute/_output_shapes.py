@@ -1,5 +1,6 @@
 """What members will record: names, shapes and times, known before anything is computed."""
 
+import weakref
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -32,11 +33,22 @@ class OutputShapes(NamedTuple):
         return ", ".join(f"{n} {x.dtype}{list(x.shape)}" for n, x in rows.items()) or "nothing"
 
 
+# Of sweeps that are computed again, such as one that was interrupted: tracing takes longer than many a sweep.
+# Functions that have changed since do no harm: only names are checked by this, and memory estimated.
+_known_shapes: weakref.WeakKeyDictionary[Sweep, OutputShapes] = weakref.WeakKeyDictionary()
+
+
 def output_shapes(sweep: Sweep) -> OutputShapes:
     """What a member records.
 
     **Errors:** `ShapeError` where groups record different things.
     """
+    if sweep not in _known_shapes:
+        _known_shapes[sweep] = _trace_shapes(sweep)
+    return _known_shapes[sweep]
+
+
+def _trace_shapes(sweep: Sweep) -> OutputShapes:
     # Groups lie side by side in the arrays of one ensemble: they must record the same, at the same steps.
     shapes = [_group_shapes(sweep, group) for group in range(len(sweep.models))]
     intervals = [[o.interval for o in sim.observers] for sim, _ in sweep.models]
@@ -111,7 +123,13 @@ def frame_times(
     sweep: Sweep, group: int, members: np.ndarray, frames: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The times of the frames, `[times]`; `[members, times]` where members differ in dt or t0."""
-    member_group = MemberGroup(sweep.models[group], sweep.leaf_positions(group))
+    model = sweep.models[group]
+    member_group = MemberGroup(model, sweep.leaf_positions(group))
+    # Compared by identity: time steps may be swept under any name. Where none is, one member stands for all.
+    leaves, (sim, _) = jax.tree.leaves(model), model
+    swept = [leaves[leaf] for leaf, _ in member_group.positions]
+    if not any(leaf is sim.dt or leaf is sim.t0 for leaf in swept):
+        members = members[:1]
     values = tuple(jnp.asarray(v) for v in sweep.values(group, members))
 
     def time_step(values):
@@ -121,13 +139,14 @@ def frame_times(
     t0, dt = jax.vmap(time_step, axis_size=len(members))(values)
     # On the host in double precision: in single precision late times would not be distinct.
     t0, dt = np.asarray(t0, np.float64), np.asarray(dt, np.float64)
-    alike = np.all(dt == dt[0]) and np.all(t0 == t0[0])
+    if np.all(dt == dt[0]) and np.all(t0 == t0[0]):
+        t0, dt = t0[:1], dt[:1]
     times = {}
     for name, x in frames.items():
         # The interval follows from the number of frames, of which the first is at step 0.
         steps = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
         rows = t0[:, None] + dt[:, None] * steps[None]
-        times[name] = rows[0] if alike else rows
+        times[name] = rows[0] if len(rows) == 1 else rows
     return times
 
 

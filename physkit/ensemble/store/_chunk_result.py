@@ -35,6 +35,8 @@ def blank_failed(result: ChunkResult, steps: int) -> None:
 
     Floats become NaN, whole numbers the smallest of their type, booleans false.
     """
+    if np.all(result.ok):
+        return
     for name, frames in result.frames.items():
         frame_steps = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
         # (members, times). `step` is the end of the block of the failure: the frame at that step is lost, too.

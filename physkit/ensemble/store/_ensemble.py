@@ -66,7 +66,8 @@ class Ensemble(Mapping[str, MemberArray]):
             for k, c in enumerate(present)
         ]
         # Chunks come in the order of computing (by cost); everything is shown in the order of members.
-        order = np.argsort(members, kind="stable")
+        in_order = bool(np.all(members[:-1] <= members[1:]))
+        order = slice(None) if in_order else np.argsort(members, kind="stable")
         self.members = members[order]
         chunk_and_row = np.concatenate(rows)[order] if rows else np.zeros((0, 2), int)
         self.ok = _concatenate_column(present, "ok", order).astype(bool)
@@ -247,7 +248,9 @@ def describe_fault(bits: int) -> str:
     return ""
 
 
-def _concatenate_column(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
+def _concatenate_column(
+    chunks: list[StoredChunk], name: str, order: np.ndarray | slice
+) -> np.ndarray:
     """An entry that chunks have for each of their members, in the order of the members."""
     if not chunks:
         return np.zeros(0, int)
@@ -266,7 +269,7 @@ def _member_arrays(
     }
 
 
-def _merge_times(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
+def _merge_times(chunks: list[StoredChunk], name: str, order: np.ndarray | slice) -> np.ndarray:
     """`[times]` if they are those of all members, else `[members, times]`."""
     times = [np.asarray(c.times[name]) for c in chunks]
     if all(t.ndim == 1 and np.array_equal(t, times[0]) for t in times):

@@ -239,7 +239,7 @@ def _seconds_per_step(program: Callable[[PyTree], PyTree], argument: PyTree) -> 
 
 def _device_memory() -> float | None:
     """Bytes of memory of the first device; None where neither JAX nor the system tells."""
-    statistics = jax.devices()[0].memory_stats() or {}
+    statistics = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
         return float(statistics["bytes_limit"])
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
