@@ -30,18 +30,24 @@ def indices_of_set_bits(
 def _by_rank(
     masks: UInt32[Array, "w n"], first: Int[Array, "w n"], capacity: int
 ) -> Int[Array, "n k"]:
-    """Every entry by itself: the word in which the bit of its rank lies, and the bit by bisection."""
+    """Every entry by itself: by bisection the word in which the bit of its rank lies, and the bit."""
     words, n = masks.shape
     per_word = jax.lax.population_count(masks).astype(jnp.int32)
     through_word = jnp.cumsum(per_word, axis=0, dtype=jnp.int32)
     rank = jnp.arange(capacity, dtype=jnp.int32)[None]
+    column = jnp.arange(n, dtype=jnp.int32)[:, None]
+
+    def of_word(x: Array, word: Array) -> Array:
+        place = jnp.minimum(word, words - 1) * n + column
+        return x.reshape(-1).at[place].get(mode="promise_in_bounds")
+
     # The number of words whose bits, up to their end, do not reach the rank.
-    word = jnp.sum(through_word[:, :, None] <= rank[None], axis=0, dtype=jnp.int32)
-    place = jnp.minimum(word, words - 1) * n + jnp.arange(n, dtype=jnp.int32)[:, None]
-    bits, before, base = (
-        x.reshape(-1).at[place].get(mode="promise_in_bounds")
-        for x in (masks, through_word - per_word, first)
-    )
+    word = jnp.zeros((n, capacity), jnp.int32)
+    for step in reversed([2**k for k in range(words.bit_length())]):
+        more = word + step
+        is_before = (more <= words) & (of_word(through_word, more - 1) <= rank)
+        word = jnp.where(is_before, more, word)
+    bits, before, base = (of_word(x, word) for x in (masks, through_word - per_word, first))
     return jnp.where(word < words, base + index_of_set_bit(bits, rank - before), n)
 
 
