@@ -72,8 +72,8 @@ class Program:
         return self._known[name]
 
     def step(self) -> Cost:
-        """Of a turn of the dearest loop of unknown length at the top: that over steps."""
-        return max((self.cost(body) for body, trips in self._loops() if trips is None), key=_most)
+        """Of a turn of the last loop of unknown length at the top: over the steps that fill no group."""
+        return [self.cost(body) for body, trips in self._loops() if trips is None][-1]
 
     def turns(self, count: int) -> Cost:
         """Of one turn of each loop at the top that makes `count` turns, all of them together."""
@@ -122,10 +122,6 @@ class Program:
         combiner = self.computations.get(_CALLED.search(text)[1], []) if is_atomic else []
         adds = any(re.match(r"[fc]\d+\[\]\S* add", t) for _, t in combiner)
         return int(is_atomic and adds)
-
-
-def _most(cost: Cost) -> float:
-    return cost.most
 
 
 def _opcode(text: str) -> str:

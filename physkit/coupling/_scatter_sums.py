@@ -197,12 +197,13 @@ def add_integers(
     values: Float[Array, "c n"],
 ) -> Float[Array, "c ..."]:
     """The sums of all components, by integers: the same in any order."""
-    shifts, factors = [], []
-    for row in rows_of(points, parts):
-        for j, factor in enumerate(row.amounts(parts, None)):
-            shifts.append(row.offset + j)
-            factors.append(factor)
-    index = base[None] + jnp.asarray(shifts, jnp.int32)[:, None]
+    factors = [factor for row in rows_of(points, parts) for factor in row.amounts(parts, None)]
+    # Computed, not read from a table: of a table XLA's scatters on GPUs read beyond the end.
+    number = jax.lax.broadcasted_iota(jnp.int32, (len(factors), base.shape[0]), 0)
+    index, stride = jnp.broadcast_to(base, number.shape), 1
+    for along, size in zip(reversed(parts[0]), reversed(points), strict=True):
+        index += number % len(along) * stride
+        number, stride = number // len(along), stride * size
     amounts = values.T[None] * jnp.stack(factors)[..., None]
     return integer_sums(index, amounts, math.prod(points)).T.reshape(-1, *points)
 

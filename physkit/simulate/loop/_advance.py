@@ -4,6 +4,7 @@ Traced, so nothing here raises: faults are bits in `Health`, which the host read
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -31,6 +32,8 @@ from ._nested_loop import add_time_axis, forward_level, nest_loops
 from ._observe import merge_frames, observe
 from ._packed_scalars import pack_scalars
 from ._simulation import Simulation
+
+_STEPS_IN_GROUP = 32
 
 
 def make_block_body(
@@ -135,9 +138,40 @@ def advance_chunk(
         return carry, jax.tree.map(write_row, buffer, frames)
 
     # The number of turns is an argument of the program: a chunk of another length is no other program.
-    carry, buffer = jax.lax.fori_loop(0, blocks, advance_block, (carry, buffer))
+    repeat = partial(
+        _repeat, advance_block, max(1, _STEPS_IN_GROUP // max(sim.intervals, default=1))
+    )
+    carry, buffer = repeat(jnp.asarray(blocks), (carry, buffer))
     carry, health = _check_end(sim, plan, carry)
     return carry, buffer, Health(bits | health.bits)
+
+
+def _repeat(
+    advance: Callable[[Int[Array, ""], PyTree], PyTree],
+    group: int,
+    count: Int[Array, ""],
+    loop: PyTree,
+) -> PyTree:
+    """`loop` after `advance(0, loop)` … `advance(count − 1, loop)`.
+
+    - `group`: how many of them have no question between them of whether to go on. For its answer a GPU waits
+      longer than a small step takes.
+    """
+
+    def one_by_one(count: Int[Array, ""], loop: PyTree) -> PyTree:
+        return jax.lax.fori_loop(0, count, advance, loop)
+
+    def in_groups(count: Int[Array, ""], loop: PyTree) -> PyTree:
+        def advance_group(g: Int[Array, ""], loop: PyTree) -> PyTree:
+            return jax.lax.fori_loop(0, group, lambda k, x: advance(g * group + k, x), loop)
+
+        groups = count // group
+        loop = jax.lax.fori_loop(0, groups, advance_group, loop)
+        return jax.lax.fori_loop(groups * group, count, advance, loop)
+
+    if group == 1:
+        return one_by_one(count, loop)
+    return jax.lax.platform_dependent(count, loop, cpu=one_by_one, default=in_groups)
 
 
 @at_full_precision
