@@ -15,6 +15,7 @@ from physkit.core import PyTree
 
 from ._formulas import NotTranslatableError
 from ._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
+from ._tile_functions import Tile
 from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles
 
 # More are in no registers.
@@ -56,7 +57,9 @@ def sum_on_gpus(
         raise NotTranslatableError("products and sums that are rounded one by one")
     if not interpret:
         _require_compiler()
-    translated = translate_terms(TileTranslation, terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
+    # Tables, and what takes operations that kernels have not, are computed by XLA before.
+    kinds = [functools.partial(TileTranslation, most_axes=axes) for axes in (1, 0, -1)]
+    translated = translate_terms(kinds, terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
     translation = translated.translation
     assert isinstance(translation, TileTranslation)
     rows, partners = (jax.tree.leaves(tree) for tree in (arrays_i, arrays_j))
@@ -150,7 +153,7 @@ def _add_up(
         [int(is_listed), len(rows), len(partners), len(translation.constants), len(sums)],
     )
 
-    def look_up(constant: int, places: Array) -> Array:
+    def look_up(constant: int, places: Tile) -> Tile:
         return _as(
             translation.constants[constant].dtype, triton.load(constants[constant].at[places])
         )
@@ -159,7 +162,7 @@ def _add_up(
     # Rows behind the last one compute what it does, and write nothing.
     row_or_last = jnp.minimum(row, np.int32(num_rows - 1))[:, None]
     column = jnp.arange(tiling.columns, dtype=jnp.int32)[None]
-    known: dict[str, Array] = dict(translation.literals)
+    known: dict[str, Tile] = dict(translation.literals)
     for name in _used(translation, sums) & translation.elements.keys():
         constant, k = translation.elements[name]
         known[name] = look_up(constant, jnp.int32(k))

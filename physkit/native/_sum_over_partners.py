@@ -39,7 +39,7 @@ def sum_over_partners(
     **Errors:** `NotTranslatableError` where `terms` has operations that are not translated to C, or C cannot be
     compiled: then nothing was done.
     """
-    translated = translate_terms(Translation, terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
+    translated = translate_terms([Translation], terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
     name = load_handler(_source(translated, index is not None), "sum_over_partners", exact)
     if name is None:
         raise NotTranslatableError("there is no compiled code")

@@ -1,7 +1,8 @@
 """From the terms of a pair, as a JAX function, to expressions for each of their numbers."""
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -35,17 +36,18 @@ class TranslatedTerms(NamedTuple):
 
 
 def translate_terms(
-    kind: type[Translation],
+    kinds: Sequence[Callable[[list[Symbolic]], Translation]],
     terms: TermsOfPairs,
     arrays_i: PyTree,
     arrays_j: PyTree,
     context: PyTree,
     most_numbers: int,
 ) -> TranslatedTerms:
-    """Trace `terms` for one pair, and translate them by a translation of that kind.
+    """Trace `terms` for one pair, and translate them.
 
     **Arguments:** those of `sum_over_partners`.
 
+    - `kinds`: make a translation, given what changes from partner to partner. The first one that can is taken.
     - `most_numbers`: of a particle, and of sums.
 
     **Errors:** `NotTranslatableError`.
@@ -60,13 +62,23 @@ def translate_terms(
     traced, out = jax.make_jaxpr(terms, return_shape=True)(*shapes, context, present)
     row_symbols, partner_symbols = _symbols("i", rows), _symbols("j", partners)
     is_pair = Symbolic(np.full((1, 1), PRESENT, object), np.dtype(bool))
-    translation = kind([*partner_symbols, is_pair])
-    results = translation.call(
-        traced.jaxpr,
-        traced.consts,
-        [*row_symbols, *partner_symbols, *jax.tree.leaves(context), is_pair],
-    )
-    sums = [translation.symbolic(r) for r in results]
+
+    def translate(kind: Callable[[list[Symbolic]], Translation]) -> TranslatedTerms:
+        translation = kind([*partner_symbols, is_pair])
+        known = [translation.known(leaf) for leaf in jax.tree.leaves(context)]
+        arguments = [*row_symbols, *partner_symbols, *known, is_pair]
+        results = translation.call(traced.jaxpr, traced.consts, arguments)
+        sums = [translation.symbolic(r) for r in results]
+        return TranslatedTerms(row_symbols, partner_symbols, translation, sums, out)
+
+    *others, last = kinds
+    translated = None
+    for kind in others:
+        with contextlib.suppress(NotTranslatableError):
+            translated = translate(kind)
+            break
+    translated = translate(last) if translated is None else translated
+    sums = translated.sums
     # A term that no pair changes has no axes of pairs; such sums are left to XLA.
     is_sum_of_numbers = all(s.elements.shape[:2] == (1, 1) and s.dtype.kind == "f" for s in sums)
     num_sums, num_numbers = (sum(s.elements.size for s in some) for some in (sums, partner_symbols))
@@ -74,7 +86,7 @@ def translate_terms(
         raise NotTranslatableError("terms that are no numbers of pairs")
     if max(num_sums, num_numbers) > most_numbers:
         raise NotTranslatableError("many numbers of a particle")
-    return TranslatedTerms(row_symbols, partner_symbols, translation, sums, out)
+    return translated
 
 
 def _symbols(letter: str, leaves: list[Array]) -> list[Symbolic]:

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array
 
 from ._formulas import ELEMENTWISE, NotTranslatableError
+
+Tile = Array | np.generic  # `[r 1]`, `[1 k]`, `[r k]` or a number
 
 _ERFC_32 = (
     0.510791357, 0.343580319, 0.139735734, 0.0182216694, -0.0107516262, -0.00324345192, 0.00152915716,
@@ -25,7 +27,7 @@ _ERFC_64 = (
 )  # fmt: skip
 
 
-def _erfc(x: jax.Array) -> jax.Array:
+def _erfc(x: Tile) -> Tile:
     """As `functions.h` has it, with the same numbers."""
     size, t = lax.abs(x), lax.div(_like(x, 2), lax.add(_like(x, 2), lax.abs(x)))
     s = lax.sub(lax.mul(_like(x, 2), t), _like(x, 1))
@@ -37,16 +39,17 @@ def _erfc(x: jax.Array) -> jax.Array:
     return lax.select(lax.lt(x, _like(x, 0)), lax.sub(_like(x, 2), e), e)
 
 
-def _round(x: jax.Array) -> jax.Array:
+def _round(x: Tile) -> Tile:
     """To the nearest integer, half to even."""
     # Adding 1.5·2^nmant rounds. Numbers so large that this is not exact have no fractions, or next to none.
     digits = int(jnp.finfo(x.dtype).nmant)
-    large = _like(x, 1.5 * 2.0**digits)
-    rounded = lax.sub(lax.add(x, large), large)
-    return lax.select(lax.lt(lax.abs(x), _like(x, 2.0 ** (digits - 1))), rounded, x)
+    large, is_small = _like(x, 1.5 * 2.0**digits), lax.lt(lax.abs(x), _like(x, 2.0 ** (digits - 1)))
+    # The difference of two choices: XLA, which evaluates kernels in tests, sees through (x + a) − a.
+    shifted = lax.select(is_small, lax.add(x, large), x)
+    return lax.sub(shifted, lax.select(is_small, large, _like(x, 0)))
 
 
-def _power(x: jax.Array, exponent: int) -> jax.Array:
+def _power(x: Tile, exponent: int) -> Tile:
     if exponent < 0:
         return lax.div(_like(x, 1), _power(x, -exponent))
     if exponent == 0:
@@ -58,15 +61,15 @@ def _power(x: jax.Array, exponent: int) -> jax.Array:
     return lax.mul(square, x) if exponent % 2 else square
 
 
-def _convert(x: jax.Array, dtype: np.dtype) -> jax.Array:
+def _convert(x: Tile, dtype: np.dtype) -> Tile:
     return lax.ne(x, _like(x, 0)) if dtype.kind == "b" else lax.convert_element_type(x, dtype)
 
 
-def _like(x: jax.Array, value: float) -> jax.Array:
+def _like(x: Tile, value: float | int) -> Tile:
     return lax.full(x.shape, value, x.dtype)
 
 
-_FUNCTIONS: dict[str, Callable[..., jax.Array]] = {
+_FUNCTIONS: dict[str, Callable[..., Tile]] = {
     "abs": lax.abs,
     "add": lax.add,
     "add_any": lax.add,

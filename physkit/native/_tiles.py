@@ -9,8 +9,10 @@ from jax import lax
 from jaxtyping import Array
 
 from ._formulas import NotTranslatableError, c_type
-from ._tile_functions import ON_TILES, tile_function
-from ._translate import COMPOSED, Start, Symbolic, Translation
+from ._tile_functions import ON_TILES, Tile, tile_function
+from ._translate import COMPOSED, Start, Symbolic, Translation, Value
+
+_FEW_NUMBERS = 8  # lengths of a box, parameters of a potential
 
 
 class Operation(NamedTuple):
@@ -20,7 +22,7 @@ class Operation(NamedTuple):
     """
 
     name: str
-    function: Callable[..., Array]
+    function: Callable[..., Tile]
     operands: tuple[str, ...]
     table: int | None = None
 
@@ -35,10 +37,16 @@ class TileTranslation(Translation):
 
     translated = frozenset({*COMPOSED, *ON_TILES})
 
-    def __init__(self, of_partner: Sequence[Symbolic]) -> None:
+    def __init__(self, of_partner: Sequence[Symbolic], most_axes: int) -> None:
+        """`most_axes`: of what is known, and computed with in the kernel, which saves a launch."""
         super().__init__(of_partner)
+        self._most_axes = most_axes
         self.literals: dict[str, np.generic] = {}
         self.elements: dict[str, tuple[int, int]] = {}
+
+    def known(self, leaf: Array) -> Value:
+        few = leaf.ndim <= self._most_axes and leaf.size <= _FEW_NUMBERS
+        return self.symbolic(leaf) if few else leaf
 
     def _literal(self, value: float | int | bool, dtype: np.dtype) -> str:
         name = f"{dtype.name} {value!r}"
@@ -63,7 +71,7 @@ class TileTranslation(Translation):
         return Symbolic(out, aval.dtype)
 
     def _operate(
-        self, function: Callable[..., Array], operands: Sequence[str], table: int | None = None
+        self, function: Callable[..., Tile], operands: Sequence[str], table: int | None = None
     ) -> str:
         return self._add(operands, lambda name: Operation(name, function, tuple(operands), table))
 
@@ -74,7 +82,7 @@ class TileTranslation(Translation):
         if size >= 2**31:
             raise NotTranslatableError("a large table")
 
-        def place(*indices: Array) -> Array:
+        def place(*indices: Tile) -> Tile:
             at = jnp.full(indices[0].shape if indices else (), offset, jnp.int32)
             for index, (_, last, stride) in zip(indices, starts, strict=True):
                 inside = lax.clamp(_cast(0, index), index, _cast(last, index))
@@ -86,7 +94,7 @@ class TileTranslation(Translation):
     def _fill(
         self, element: str, starts: Sequence[Start], fill: float | int | bool, dtype: np.dtype
     ) -> str:
-        def choose(value: Array, *indices: Array) -> Array:
+        def choose(value: Tile, *indices: Tile) -> Tile:
             for index, (_, last, _) in zip(indices, starts, strict=True):
                 inside = (index >= _cast(0, index)) & (index <= _cast(last, index))
                 value = lax.select(inside, value, jnp.full(value.shape, fill, dtype))
@@ -95,14 +103,14 @@ class TileTranslation(Translation):
         return self._operate(choose, [element, *(s.name for s in starts)])
 
 
-def _cast(value: int, like: Array) -> np.generic:
+def _cast(value: int, like: Tile) -> np.generic:
     return np.dtype(like.dtype).type(value)
 
 
 def evaluate_tiles(
     operations: Sequence[Operation],
-    tiles: dict[str, Array],
-    look_up: Callable[[int, Array], Array],
+    tiles: dict[str, Tile],
+    look_up: Callable[[int, Tile], Tile],
 ) -> None:
     """Evaluate one operation after the other, and add the results to `tiles`.
 
@@ -115,7 +123,7 @@ def evaluate_tiles(
         tiles[name] = out if table is None else look_up(table, out)
 
 
-def broadcast_tile(x: Array, shape: tuple[int, ...]) -> Array:
+def broadcast_tile(x: Tile, shape: tuple[int, ...]) -> Tile:
     """A number or a tile `[r 1]`, `[1 k]` … in a larger shape."""
     if np.shape(x) == shape:
         return x

@@ -89,6 +89,10 @@ class Translation:
             values.update(zip(equation.outvars, results, strict=True))
         return [value(v) for v in jaxpr.outvars]
 
+    def known(self, leaf: Array) -> Value:
+        """What JAX knows, as an argument of `call`."""
+        return leaf
+
     def symbolic(self, value: Value, dtype: np.dtype | None = None) -> Symbolic:
         """`value`, with an expression in C for each element."""
         if isinstance(value, Symbolic):
