@@ -53,7 +53,8 @@ def kernels_are_used() -> bool:
     """Whether sums over pairs are kernels of their own on NVIDIA's GPUs.
 
     They are where there is one, unless PHYSKIT_NATIVE is 0; and where it is cuda: in programs that are lowered
-    for GPUs on a machine without any.
+    for such GPUs on a machine without any. It must be 0 for programs for several platforms in one: JAX lowers
+    what is chosen for one platform for all of them, and no other has such kernels.
     """
     chosen = os.environ.get("PHYSKIT_NATIVE", "1")
     return chosen == "cuda" or (chosen != "0" and not _has_cpus_only())
