@@ -14,9 +14,11 @@ from jaxtyping import Array, Int
 from physkit.core import PyTree
 
 from ._formulas import NotTranslatableError
+from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
+from ._packing import pack_numbers, unpack_tile
 from ._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
 from ._tile_functions import Tile
-from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles
+from ._tiles import Operation, TileTranslation, broadcast_tile, evaluate_tiles
 
 # More are in no registers.
 _MAX_NUMBERS = 64
@@ -26,11 +28,14 @@ class Tiling(NamedTuple):
     """How a kernel goes through pairs: `rows` at once, each with `columns` partners at once, by `warps`.
 
     Rows and columns are powers of two.
+
+    - `is_packed`: several numbers of a partner are read at once.
     """
 
     rows: int
     columns: int
     warps: int = 4
+    is_packed: bool = False
 
 
 def sum_on_gpus(
@@ -77,11 +82,19 @@ def sum_on_gpus(
     if tiling is None:
         num_sums = sum(math.prod(s.shape) for s in shapes)
         tiling = _choose_tiling(num_columns, num_sums, index is not None, shapes[0].dtype)
-    # Flat, which costs nothing: kernels read numbers one by one.
+    if tiling.is_packed:
+        partners, symbols = pack_numbers(partners, translated.partners)
+        translated = translated._replace(partners=symbols)
+    # Flat, which costs nothing.
     listed = [] if index is None else [index.astype(jnp.int32)]
     operands = [_flatten(a) for a in (*listed, *rows, *partners, *translation.constants)]
     kernel = functools.partial(
-        _add_up, translated, (num_rows, num_columns, n), tiling, index is not None
+        _add_up,
+        translated,
+        (num_rows, num_columns, n),
+        tiling,
+        index is not None,
+        multiply_add_in_two if interpret else multiply_add,
     )
     out = [jax.ShapeDtypeStruct((num_rows * math.prod(s.shape),), s.dtype) for s in shapes]
     sums = _call(kernel, out, -(-num_rows // tiling.rows), tiling.warps, interpret)(*operands)
@@ -94,7 +107,8 @@ def _choose_tiling(num_columns: int, num_sums: int, is_listed: bool, dtype: np.d
     most = (32 if is_listed else 128) if num_sums * dtype.itemsize <= 64 else 32
     columns = min(most, 1 << (num_columns - 1).bit_length())
     rows = 16 if num_sums * dtype.itemsize <= 64 else 4
-    return Tiling(rows, max(columns, 16))
+    # All read the same partners, unless they are listed.
+    return Tiling(rows, max(columns, 16), is_packed=is_listed)
 
 
 def _require_compiler() -> None:
@@ -139,6 +153,7 @@ def _add_up(
     counts: tuple[int, int, int],
     tiling: Tiling,
     is_listed: bool,
+    multiply_add: MultiplyAdd,
     *references: Any,
 ) -> None:
     """The kernel: sums of one block of rows."""
@@ -162,6 +177,17 @@ def _add_up(
     # Rows behind the last one compute what it does, and write nothing.
     row_or_last = jnp.minimum(row, np.int32(num_rows - 1))[:, None]
     column = jnp.arange(tiling.columns, dtype=jnp.int32)[None]
+    if tiling.is_packed:
+        # Each thread shall read all numbers of its partner, and the next thread those of the next one. Where
+        # Triton sees that indices are side by side it gives a thread several partners, and moves the numbers.
+        column = jnp.minimum(column, np.int32(tiling.columns))
+    # Sums and terms that are added to them: operations of the loop, too.
+    terms = [name for s in sums for name in s.elements.flat]
+    adds = [
+        Operation(f"new {k}", lax.add, (f"sum {k}", name), kind="add")
+        for k, name in enumerate(terms)
+    ]
+    statements = fuse_products([*translation.statements, *adds], multiply_add)
     known: dict[str, Tile] = dict(translation.literals)
     for name in _used(translation, sums) & translation.elements.keys():
         constant, k = translation.elements[name]
@@ -183,14 +209,14 @@ def _add_up(
             present = present if mask is None else present & mask
         else:
             j, present = c, inside & (c != row_or_last)
-        tiles = known | {PRESENT: present}
+        tiles = known | {PRESENT: present} | {f"sum {k}": x for k, x in enumerate(totals)}
         # Where there is no partner, the last particle is read; what comes of it is masked by the terms.
         j = jnp.minimum(j, np.int32(n - 1))
         for symbol, reference in zip(partners, partner_refs, strict=True):
-            tiles |= _read(symbol, reference, j, triton.load)
-        evaluate_tiles(translation.statements, tiles, look_up)
-        terms = [tiles[name] for s in sums for name in s.elements.flat]
-        return [t + broadcast_tile(x, t.shape) for t, x in zip(totals, terms, strict=True)]
+            read = _read_packed if tiling.is_packed else _read
+            tiles |= read(symbol, reference, j, triton.load)
+        evaluate_tiles(statements, tiles, look_up)
+        return [tiles[f"new {k}"] for k in range(len(totals))]
 
     shape = (tiling.rows, tiling.columns)
     totals = [jnp.zeros(shape, s.dtype) for s in sums for _ in s.elements.flat]
@@ -210,6 +236,15 @@ def _read(symbol: Any, reference: Any, places: Array, load: Callable) -> dict[st
         name: _as(symbol.dtype, load(reference.at[places * np.int32(size) + np.int32(e)]))
         for e, name in enumerate(symbol.elements.flat)
     }
+
+
+def _read_packed(symbol: Any, reference: Any, places: Array, load: Callable) -> dict[str, Array]:
+    """The same of a leaf by `pack_numbers`."""
+    names = symbol.elements.flatten()
+    width = len(names)
+    together = places[..., None] * np.int32(width) + jnp.arange(width, dtype=jnp.int32)[None, None]
+    parts = unpack_tile(load(reference.at[together]))
+    return {name: _as(symbol.dtype, part) for name, part in zip(names, parts, strict=True)}
 
 
 def _as(dtype: np.dtype, x: Array) -> Array:

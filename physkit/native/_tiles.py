@@ -19,12 +19,14 @@ class Operation(NamedTuple):
     """Of tiles: `name` becomes `function` of the operands, in one shape.
 
     - `table`: of what `function` is an element, instead: of a constant, at the places that it computes.
+    - `kind`: the name of a primitive of floating numbers.
     """
 
     name: str
     function: Callable[..., Tile]
     operands: tuple[str, ...]
     table: int | None = None
+    kind: str = ""
 
 
 class TileTranslation(Translation):
@@ -67,13 +69,21 @@ class TileTranslation(Translation):
         operands = [np.broadcast_to(s.elements, aval.shape) for s in symbols]
         out = np.empty(aval.shape, object)
         for place in np.ndindex(*aval.shape):
-            out[place] = self._operate(function, [o[place] for o in operands])
+            kind = name if symbols[0].dtype.kind == "f" else ""
+            out[place] = self._operate(function, [o[place] for o in operands], kind=kind)
         return Symbolic(out, aval.dtype)
 
     def _operate(
-        self, function: Callable[..., Tile], operands: Sequence[str], table: int | None = None
+        self,
+        function: Callable[..., Tile],
+        operands: Sequence[str],
+        table: int | None = None,
+        kind: str = "",
     ) -> str:
-        return self._add(operands, lambda name: Operation(name, function, tuple(operands), table))
+        def statement(name: str) -> Operation:
+            return Operation(name, function, tuple(operands), table, kind)
+
+        return self._add(operands, statement)
 
     def _look_up(
         self, table: str, size: int, offset: int, starts: Sequence[Start], dtype: np.dtype
@@ -116,7 +126,7 @@ def evaluate_tiles(
 
     - `look_up(constant, places)`: elements of a constant.
     """
-    for name, function, operands, table in operations:
+    for name, function, operands, table, _ in operations:
         values = [tiles[operand] for operand in operands]
         shape = np.broadcast_shapes(*(np.shape(v) for v in values))
         out = function(*(broadcast_tile(v, shape) for v in values))
