@@ -82,9 +82,14 @@ def sum_on_gpus(
     if tiling is None:
         num_sums = sum(math.prod(s.shape) for s in shapes)
         tiling = _choose_tiling(num_columns, num_sums, index is not None, shapes[0].dtype)
+    read_row = read_partner = _read
     if tiling.is_packed:
+        # Of the same arrays, XLA makes one.
+        if all(a is b for a, b in zip(rows, partners, strict=True)):
+            rows, symbols = pack_numbers(rows, translated.rows)
+            translated, read_row = translated._replace(rows=symbols), _read_packed
         partners, symbols = pack_numbers(partners, translated.partners)
-        translated = translated._replace(partners=symbols)
+        translated, read_partner = translated._replace(partners=symbols), _read_packed
     # Flat, which costs nothing.
     listed = [] if index is None else [index.astype(jnp.int32)]
     operands = [_flatten(a) for a in (*listed, *rows, *partners, *translation.constants)]
@@ -94,6 +99,7 @@ def sum_on_gpus(
         (num_rows, num_columns, n),
         tiling,
         index is not None,
+        (read_row, read_partner),
         multiply_add_in_two if interpret else multiply_add,
     )
     out = [jax.ShapeDtypeStruct((num_rows * math.prod(s.shape),), s.dtype) for s in shapes]
@@ -153,6 +159,7 @@ def _add_up(
     counts: tuple[int, int, int],
     tiling: Tiling,
     is_listed: bool,
+    reads: tuple[Callable, Callable],
     multiply_add: MultiplyAdd,
     *references: Any,
 ) -> None:
@@ -163,6 +170,7 @@ def _add_up(
     rows, partners, translation, sums, _ = translated
     assert isinstance(translation, TileTranslation)
     num_rows, num_columns, n = counts
+    read_row, read_partner = reads
     lists, row_refs, partner_refs, constants, results = _split(
         references,
         [int(is_listed), len(rows), len(partners), len(translation.constants), len(sums)],
@@ -193,7 +201,7 @@ def _add_up(
         constant, k = translation.elements[name]
         known[name] = look_up(constant, jnp.int32(k))
     for symbol, reference in zip(rows, row_refs, strict=True):
-        known |= _read(symbol, reference, row_or_last, triton.load)
+        known |= read_row(symbol, reference, row_or_last, triton.load)
     evaluate_tiles(translation.row_statements, known, look_up)
 
     def add_chunk(chunk: Array, totals: list[Array]) -> list[Array]:
@@ -213,8 +221,7 @@ def _add_up(
         # Where there is no partner, the last particle is read; what comes of it is masked by the terms.
         j = jnp.minimum(j, np.int32(n - 1))
         for symbol, reference in zip(partners, partner_refs, strict=True):
-            read = _read_packed if tiling.is_packed else _read
-            tiles |= read(symbol, reference, j, triton.load)
+            tiles |= read_partner(symbol, reference, j, triton.load)
         evaluate_tiles(statements, tiles, look_up)
         return [tiles[f"new {k}"] for k in range(len(totals))]
 
