@@ -64,9 +64,8 @@ def main() -> int:
     if not has_compiler():
         print(MISSING)
         return 1
-    os.environ["PHYSKIT_NATIVE"] = (
-        "0"  # C code is for CPUs, on one of which these programs are traced
-    )
+    # Kernels as on a machine with a GPU. C code is for CPUs, on one of which these programs are traced.
+    os.environ["PHYSKIT_NATIVE"] = "cuda"
     found: dict[str, dict] = {}
     for name in args.systems or SYSTEMS:
         found[name] = {}

@@ -4,6 +4,7 @@ The extra `gpu-check` brings the compiler, which JAX finds as a plugin. It needs
 CUDA toolkit, but compiles without trying kernels out: what it makes runs, though not always the fastest.
 """
 
+import contextlib
 import functools
 import importlib.metadata
 import importlib.util
@@ -90,8 +91,19 @@ def lower_for_h100(function: Callable, *arguments: Any) -> jax.stages.Lowered:
     shapes = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), arrays
     )
-    with mock.patch.object(jnp.linalg, "eigh", _one_launch):
+    with mock.patch.object(jnp.linalg, "eigh", _one_launch), as_h100():
         return jax.jit(on_device).trace(shapes).lower(lowering_platforms=("cuda",))
+
+
+def as_h100() -> contextlib.AbstractContextManager:
+    """Within it, kernels are made for an H100; before JAX 0.11 they are wherever there is no GPU."""
+    if not hasattr(jax.sharding, "AbstractDevice"):
+        return contextlib.nullcontext()
+    device = jax.sharding.AbstractDevice(
+        device_kind="NVIDIA H100 80GB HBM3", num_cores=132, platform="gpu"
+    )
+    mesh = jax.sharding.AbstractMesh((), (), abstract_device=device)
+    return jax.sharding.use_abstract_mesh(mesh)
 
 
 def _one_launch(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,8 +1,8 @@
-"""Loops over pairs of particles as native code: JAX functions as C, compiled by the system's compiler.
+"""Loops over pairs of particles as native code: JAX functions as C, or as kernels of GPUs.
 
 XLA makes several passes of such loops, some of which run on one core. Where there is a C compiler, sums over
-pairs and neighbor searches on CPUs are one pass on all cores; without one, XLA's are used, which are also those
-of other platforms.
+pairs and neighbor searches on CPUs are one pass on all cores; on NVIDIA's GPUs sums over pairs are one kernel,
+by Triton. Everywhere else, and for what is not translated, XLA's are used.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from physkit.core import import_on_use as _import_on_use
 if TYPE_CHECKING:
     from ._compiler import (
         c_compiler as c_compiler,
+        kernels_are_used as kernels_are_used,
         native_code_is_used as native_code_is_used,
         native_or_xla as native_or_xla,
     )
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
         NearCells as NearCells,
         search_neighbors as search_neighbors,
     )
-    from ._sum_over_partners import (
-        TermsOfPairs as TermsOfPairs,
-        sum_over_partners as sum_over_partners,
-    )
+    from ._sum_on_gpus import Tiling as Tiling, sum_on_gpus as sum_on_gpus
+    from ._sum_over_partners import sum_over_partners as sum_over_partners
+    from ._terms import TermsOfPairs as TermsOfPairs
 else:
     __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -37,30 +37,49 @@ _unanswered: set[tuple[str, ...]] = set()  # compilers that took too long, and a
 
 
 def native_code_is_used() -> bool:
-    """Whether sums over pairs are native code.
+    """Whether sums over pairs are native code on CPUs.
 
-    They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is not 0. It must be 0 for
-    programs that `jax.export` writes for other processes, which have no such code, or for other platforms.
+    They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is neither 0 nor cuda. It
+    must be 0 for programs that `jax.export` writes for other processes, which have no such code, or for other
+    platforms.
     """
-    if os.environ.get("PHYSKIT_NATIVE", "1") == "0" or os.name != "posix":
+    if os.environ.get("PHYSKIT_NATIVE", "1") in ("0", "cuda") or os.name != "posix":
         return False
     compiler = c_compiler()
     return compiler is not None and compiler not in _unanswered and _default_platform() == "cpu"
 
 
-def native_or_xla(
-    native: Callable[..., PyTree], by_xla: Callable[..., PyTree], *arrays: PyTree
-) -> PyTree:
-    """`native(*arrays)` on CPUs where native code is used, `by_xla(*arrays)` elsewhere.
+def kernels_are_used() -> bool:
+    """Whether sums over pairs are kernels of their own on NVIDIA's GPUs.
 
-    A process that has CPUs only does not trace the other: that would take a third of a start whose programs
-    come from a cache. So programs that it lowers for other platforms need PHYSKIT_NATIVE=0, too.
+    They are where there is one, unless PHYSKIT_NATIVE is 0; and where it is cuda: in programs that are lowered
+    for such GPUs on a machine without any. It must be 0 for programs for several platforms in one: JAX lowers
+    what is chosen for one platform for all of them, and no other has such kernels.
     """
-    if not native_code_is_used():
+    chosen = os.environ.get("PHYSKIT_NATIVE", "1")
+    return chosen == "cuda" or (chosen != "0" and not _has_cpus_only())
+
+
+def native_or_xla(
+    native: Callable[..., PyTree],
+    by_xla: Callable[..., PyTree],
+    *arrays: PyTree,
+    cuda: Callable[..., PyTree] | None = None,
+) -> PyTree:
+    """`native(*arrays)` on CPUs where native code is used, `cuda(*arrays)` on NVIDIA's GPUs, `by_xla(*arrays)`
+    elsewhere.
+
+    A process that has CPUs only does not trace the others: that would take a third of a start whose programs
+    come from a cache. So programs that it lowers for other platforms need PHYSKIT_NATIVE=0 or cuda, too.
+    """
+    variants = {"cpu": native} if native_code_is_used() else {}
+    if cuda is not None and kernels_are_used():
+        variants["cuda"] = cuda
+    if not variants:
         return by_xla(*arrays)
-    if _has_cpus_only():
+    if _has_cpus_only() and "cuda" not in variants:
         return native(*arrays)
-    return jax.lax.platform_dependent(*arrays, cpu=native, default=by_xla)
+    return jax.lax.platform_dependent(*arrays, default=by_xla, **variants)
 
 
 @functools.cache

@@ -1,8 +1,5 @@
 """Sums over the partners of each particle by native code."""
 
-import math
-from collections.abc import Callable
-
 import jax
 import numpy as np
 from jaxtyping import Array, Int
@@ -12,10 +9,8 @@ from physkit.core import PyTree
 from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
 from ._formulas import NotTranslatableError, c_type
-from ._translate import Symbolic, Translation
-
-# Arrays of particles i and j, what all pairs depend on, which pairs are present → terms.
-TermsOfPairs = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
+from ._terms import TermsOfPairs, TranslatedTerms, translate_terms
+from ._translate import Translation
 
 # Of a particle, whose blocks are on the stack of a thread, and of sums, each of which is a variable.
 _MAX_NUMBERS = 256
@@ -44,63 +39,26 @@ def sum_over_partners(
     **Errors:** `NotTranslatableError` where `terms` has operations that are not translated to C, or C cannot be
     compiled: then nothing was done.
     """
-    rows, partners = (jax.tree.leaves(tree) for tree in (arrays_i, arrays_j))
-
-    def one(leaf: Array) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((1, 1, *leaf.shape[1:]), leaf.dtype)
-
-    present = jax.ShapeDtypeStruct((1, 1), bool)
-    shapes = jax.tree.map(one, (arrays_i, arrays_j))
-    traced, out = jax.make_jaxpr(terms, return_shape=True)(*shapes, context, present)
-    row_symbols, block_symbols = _symbols("i", rows), _symbols("j", partners)
-    is_pair = Symbolic(np.full((1, 1), "present", object), np.dtype(bool))
-    translation = Translation([*block_symbols, is_pair])
-    results = translation.call(
-        traced.jaxpr,
-        traced.consts,
-        [*row_symbols, *block_symbols, *jax.tree.leaves(context), is_pair],
-    )
-    shapes_out, structure = jax.tree.flatten(out)
-    sums = [translation.symbolic(r) for r in results]
-    # A term that no pair changes has no axes of pairs; such sums are left to XLA.
-    is_sum_of_numbers = all(s.elements.shape[:2] == (1, 1) and s.dtype.kind == "f" for s in sums)
-    num_sums, num_numbers = (sum(s.elements.size for s in some) for some in (sums, block_symbols))
-    if not is_sum_of_numbers or num_sums == 0:
-        raise NotTranslatableError("terms that are no numbers of pairs")
-    if max(num_sums, num_numbers) > _MAX_NUMBERS:
-        raise NotTranslatableError("many numbers of a particle")
-    source = _source(row_symbols, block_symbols, translation, sums, index is not None)
-    name = load_handler(source, "sum_over_partners", exact)
+    translated = translate_terms([Translation], terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
+    name = load_handler(_source(translated, index is not None), "sum_over_partners", exact)
     if name is None:
         raise NotTranslatableError("there is no compiled code")
+    shapes, structure = jax.tree.flatten(translated.shapes)
+    rows, partners = (jax.tree.leaves(tree) for tree in (arrays_i, arrays_j))
     num_rows = rows[0].shape[0]
     call = jax.ffi.ffi_call(
         name,
-        [jax.ShapeDtypeStruct((num_rows, *s.shape[2:]), s.dtype) for s in shapes_out],
+        [jax.ShapeDtypeStruct((num_rows, *s.shape[2:]), s.dtype) for s in shapes],
         vmap_method="broadcast_all",
     )
     listed = [] if index is None else [index.astype(np.int32)]
-    return jax.tree.unflatten(structure, call(*listed, *rows, *partners, *translation.constants))
+    constants = translated.translation.constants
+    return jax.tree.unflatten(structure, call(*listed, *rows, *partners, *constants))
 
 
-def _symbols(letter: str, leaves: list[Array]) -> list[Symbolic]:
-    """For each leaf a name for each of its numbers of one particle: i0_0, i0_1 …"""
-    symbols = []
-    for k, leaf in enumerate(leaves):
-        names = [f"{letter}{k}_{e}" for e in range(math.prod(leaf.shape[1:]))]
-        elements = np.array(names, object).reshape(1, 1, *leaf.shape[1:])
-        symbols.append(Symbolic(elements, leaf.dtype))
-    return symbols
-
-
-def _source(
-    rows: list[Symbolic],
-    partners: list[Symbolic],
-    translation: Translation,
-    sums: list[Symbolic],
-    is_listed: bool,
-) -> str:
+def _source(translated: TranslatedTerms, is_listed: bool) -> str:
     """The code, from the template and what is to be read, computed and written."""
+    rows, partners, translation, sums, _ = translated
     first_row = 1 if is_listed else 0
     first_partner = first_row + len(rows)
     first_constant = first_partner + len(partners)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any, NamedTuple
 
 import jax
@@ -33,17 +33,25 @@ _GATHER_MODES = (
 
 
 class Symbolic(NamedTuple):
-    """An array that exists in C only: an expression for each element, in an array of objects."""
+    """An array that exists in native code only: an expression for each element, in an array of objects."""
 
     elements: np.ndarray
     dtype: np.dtype
+
+
+class Start(NamedTuple):
+    """Where a gather begins along an axis of a table: the name of the index, its largest value, the stride."""
+
+    name: str
+    last: int
+    stride: int
 
 
 Value = Symbolic | Any  # what is no `Symbolic` is a number or an array that JAX knows
 
 
 class Translation:
-    """Turns a jaxpr into C, operation by operation.
+    """Turns a jaxpr into C, operation by operation. `TileTranslation` makes something else of single numbers.
 
     What depends on known arrays only JAX computes, outside of the loop; the results are constants, which the C
     code reads from memory.
@@ -53,10 +61,12 @@ class Translation:
       numbers where they have one element.
     """
 
+    translated: AbstractSet[str]  # the primitives that this has a translation of
+
     def __init__(self, of_partner: Sequence[Symbolic]) -> None:
         """`of_partner`: what changes within the loop."""
-        self.row_statements: list[str] = []
-        self.statements: list[str] = []
+        self.row_statements: list[Any] = []
+        self.statements: list[Any] = []
         self._changing = {name for s in of_partner for name in s.elements.flat}
         self.constants: list[Array] = []
         self._names: dict[int, tuple[str, Any]] = {}
@@ -79,6 +89,10 @@ class Translation:
             values.update(zip(equation.outvars, results, strict=True))
         return [value(v) for v in jaxpr.outvars]
 
+    def known(self, leaf: Array) -> Value:
+        """What JAX knows, as an argument of `call`."""
+        return leaf
+
     def symbolic(self, value: Value, dtype: np.dtype | None = None) -> Symbolic:
         """`value`, with an expression in C for each element."""
         if isinstance(value, Symbolic):
@@ -90,10 +104,18 @@ class Translation:
         )
         shape = np.shape(value)
         if math.prod(shape) == 1 and is_concrete(value):
-            return Symbolic(np.full(shape, literal(np.asarray(value).item(), dtype), object), dtype)
+            number = self._literal(np.asarray(value).item(), dtype)
+            return Symbolic(np.full(shape, number, object), dtype)
         name, size = self._constant(value, dtype), math.prod(shape)
-        elements = [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
+        elements = [self._element(name, k, size) for k in range(size)]
         return Symbolic(np.array(elements, object).reshape(shape), dtype)
+
+    def _literal(self, value: float | int | bool, dtype: np.dtype) -> str:
+        return literal(value, dtype)
+
+    def _element(self, name: str, k: int, size: int) -> str:
+        """Element `k` of a constant of `size` elements."""
+        return name if size == 1 else f"{name}[{k}]"
 
     def _constant(self, value: Any, dtype: np.dtype) -> str:
         # The value is kept: as long as it lives, its id is its own.
@@ -120,7 +142,7 @@ class Translation:
             return list(out) if primitive.multiple_results else [out]
         if name == "optimization_barrier":
             return values
-        if name not in _TRANSLATED:
+        if name not in self.translated:
             raise NotTranslatableError(name)
         dtypes, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
         if name == "gather":
@@ -151,6 +173,11 @@ class Translation:
         return Symbolic(out, aval.dtype)
 
     def _assign(self, expression: str, operands: Sequence[str], dtype: np.dtype) -> str:
+        kind = c_type(dtype)
+        return self._add(operands, lambda name: f"const {kind} {name} = {expression};")
+
+    def _add(self, operands: Sequence[str], statement: Callable[[str], Any]) -> str:
+        """Add the statement that defines a new name, before the loop or in it; returns the name."""
         name = f"t{next(self._count)}"
         if not self._changing.isdisjoint(operands):
             self._changing.add(name)
@@ -158,7 +185,7 @@ class Translation:
         kept = self.statements if name in self._changing else self.row_statements
         if len(kept) >= _MAX_STATEMENTS:
             raise NotTranslatableError("too many operations")
-        kept.append(f"const {c_type(dtype)} {name} = {expression};")
+        kept.append(statement(name))
         return name
 
     def _reduce(self, operation: str, symbol: Symbolic, axes: Sequence[int]) -> Symbolic:
@@ -187,26 +214,40 @@ class Translation:
         strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
         last = [size - slice_size for size, slice_size in zip(shape, sizes, strict=True)]
         for place in np.ndindex(*aval.shape):
-            index_here, bounds = index.elements[tuple(place[a] for a in batch_axes)], []
-            starts = list(zip(index_here, numbers.start_index_map, strict=True))
-            terms = [
-                f"{place[a] * strides[axis]}"
+            index_here = index.elements[tuple(place[a] for a in batch_axes)]
+            offset = sum(
+                place[a] * strides[axis]
                 for a, axis in zip(numbers.offset_dims, sliced_axes, strict=True)
-                if place[a]
+            )
+            starts = [
+                Start(start, last[axis], strides[axis])
+                for start, axis in zip(index_here, numbers.start_index_map, strict=True)
             ]
-            for start, axis in starts:
-                # Also where JAX was promised that it is inside: of no pair, an index may be anything.
-                bounded = f"{start} < 0 ? 0 : ({start} > {last[axis]} ? {last[axis]} : {start})"
-                bounds.append(self._assign(bounded, [start], np.dtype("int64")))
-                terms.append(f"{bounds[-1]} * {strides[axis]}")
-            element = name if math.prod(shape) == 1 else f"{name}[{' + '.join(terms) or '0'}]"
-            out[place] = self._assign(element, bounds, aval.dtype)
+            element = self._look_up(name, math.prod(shape), offset, starts, aval.dtype)
             if mode == jax.lax.GatherScatterMode.FILL_OR_DROP and starts:
-                inside = " & ".join(f"({s} >= 0) & ({s} <= {last[a]})" for s, a in starts)
-                fill = literal(params["fill_value"], aval.dtype)
-                chosen = f"({inside}) ? {out[place]} : {fill}"
-                out[place] = self._assign(chosen, [*index_here, out[place]], aval.dtype)
+                element = self._fill(element, starts, params["fill_value"], aval.dtype)
+            out[place] = element
         return Symbolic(out, aval.dtype)
+
+    def _look_up(
+        self, table: str, size: int, offset: int, starts: Sequence[Start], dtype: np.dtype
+    ) -> str:
+        # Also where JAX was promised that it is inside: of no pair, an index may be anything.
+        terms, bounds = [f"{offset}"] if offset else [], []
+        for start, last, stride in starts:
+            bounded = f"{start} < 0 ? 0 : ({start} > {last} ? {last} : {start})"
+            bounds.append(self._assign(bounded, [start], np.dtype("int64")))
+            terms.append(f"{bounds[-1]} * {stride}")
+        element = table if size == 1 else f"{table}[{' + '.join(terms) or '0'}]"
+        return self._assign(element, bounds, dtype)
+
+    def _fill(
+        self, element: str, starts: Sequence[Start], fill: float | int | bool, dtype: np.dtype
+    ) -> str:
+        """The element where all indices are inside, `fill` elsewhere."""
+        inside = " & ".join(f"({s} >= 0) & ({s} <= {last})" for s, last, _ in starts)
+        chosen = f"({inside}) ? {element} : {literal(fill, dtype)}"
+        return self._assign(chosen, [*(s.name for s in starts), element], dtype)
 
 
 def _concatenate(params: dict, *parts: np.ndarray) -> list[np.ndarray]:
@@ -237,4 +278,5 @@ _STRUCTURAL: dict[str, Callable[..., list[np.ndarray]]] = {
     "squeeze": lambda params, x: [np.squeeze(x, tuple(params["dimensions"]))],
     "transpose": lambda params, x: [x.transpose(params["permutation"])],
 }
-_TRANSLATED = {*ELEMENTWISE, *_REDUCTIONS, *_STRUCTURAL, "clamp", "gather"}
+COMPOSED = {*_REDUCTIONS, *_STRUCTURAL, "clamp", "gather"}  # of operations on single numbers
+Translation.translated = {*COMPOSED, *ELEMENTWISE}

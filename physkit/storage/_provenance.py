@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from physkit.core import printable
-from physkit.native import native_code_is_used
+from physkit.native import kernels_are_used, native_code_is_used
 from physkit.parallel import versions
 
 _NATIVE_CODE, _NOT_USED = "native code", "not used"
@@ -20,11 +20,12 @@ DECISIVE_KEYS = (
 
 def collect_provenance() -> dict[str, Any]:
     """Versions, machine, devices, command and time, of types that JSON knows."""
+    has_native_code = native_code_is_used() or kernels_are_used()
     kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
     return {
         **versions(),
         "machine": f"{platform.system()} {platform.machine()}",
-        _NATIVE_CODE: "used" if native_code_is_used() else _NOT_USED,
+        _NATIVE_CODE: "used" if has_native_code else _NOT_USED,
         "devices": f"{len(jax.devices())} × {', '.join(kinds)}",
         "command": " ".join(sys.argv)[:1000],  # a shell's `*` can make it very long
         "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

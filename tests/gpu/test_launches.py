@@ -22,6 +22,12 @@ compiled = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def with_kernels(without_native_code, monkeypatch):
+    """Programs as they are on a machine with a GPU."""
+    monkeypatch.setenv("PHYSKIT_NATIVE", "cuda")
+
+
 def over(found, budget):
     """Launches to 5 % and two more; everything else exactly."""
     return {

@@ -1,4 +1,4 @@
-"""Sums over pairs by native code where there is a C compiler, on CPUs; by XLA elsewhere."""
+"""Sums over pairs by native code: on CPUs where there is a C compiler, on NVIDIA's GPUs; by XLA elsewhere."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +12,7 @@ from physkit.core import PyTree, nonzero_tangents, partition_by_tangent
 from physkit.native import (
     NotTranslatableError,
     native_or_xla,
+    sum_on_gpus,
     sum_over_partners,
 )
 
@@ -37,11 +38,15 @@ def reduce_pairs(
     - `exact`: products and sums are rounded one by one.
     """
 
-    native, by_xla = partial(_by_native_code, terms, exact), partial(_by_xla, terms)
+    native, cuda = (
+        partial(_by_native_code, terms, exact, add_up)
+        for add_up in (sum_over_partners, sum_on_gpus)
+    )
+    by_xla = partial(_by_xla, terms)
     n = jax.tree.leaves(arrays)[0].shape[0]
     if n * pairs.count_columns(n) <= _FEW_PAIRS:
         return by_xla(arrays, context, pairs)
-    return native_or_xla(native, by_xla, arrays, context, pairs)
+    return native_or_xla(native, by_xla, arrays, context, pairs, cuda=cuda)
 
 
 def _by_xla(
@@ -54,10 +59,17 @@ def _by_xla(
     return pairs.reduce_pairs(body, arrays)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _by_native_code(
-    terms: PairTerms, exact: bool, arrays: PyTree, context: PyTree, pairs: AbstractPairs
+    terms: PairTerms,
+    exact: bool,
+    add_up: Callable[..., PyTree],
+    arrays: PyTree,
+    context: PyTree,
+    pairs: AbstractPairs,
 ) -> tuple[PyTree, PyTree]:
+    """By `sum_over_partners`, or a function that takes and returns the same."""
+
     def of_pair(
         arrays_i: PyTree, arrays_j: PyTree, context: PyTree, present: Array
     ) -> tuple[PyTree, PyTree]:
@@ -67,14 +79,20 @@ def _by_native_code(
 
     rows = pairs.rows(arrays)
     try:
-        sums, totals = sum_over_partners(of_pair, *rows[:2], context, rows.index, exact)
+        sums, totals = add_up(of_pair, *rows[:2], context, rows.index, exact)
     except NotTranslatableError:
         return _by_xla(terms, arrays, context, pairs)
     return rows.to_particles(sums), jax.tree.map(lambda t: jnp.sum(t, axis=0), totals)
 
 
 @partial(_by_native_code.defjvp, symbolic_zeros=True)
-def _(terms: PairTerms, exact: bool, primals: PyTree, tangents: PyTree) -> PyTree:
+def _(
+    terms: PairTerms,
+    exact: bool,
+    add_up: Callable[..., PyTree],
+    primals: PyTree,
+    tangents: PyTree,
+) -> PyTree:
     """Derivatives of cotangents, which have no rule of their own, are XLA's."""
     inputs, pairs = primals[:2], primals[2]
     dots = nonzero_tangents(tangents[:2])
@@ -83,5 +101,5 @@ def _(terms: PairTerms, exact: bool, primals: PyTree, tangents: PyTree) -> PyTre
     def by_xla(varying: PyTree) -> tuple[PyTree, PyTree]:
         return _by_xla(terms, *eqx.combine(varying, fixed), pairs)
 
-    out = _by_native_code(terms, exact, *primals)
+    out = _by_native_code(terms, exact, add_up, *primals)
     return out, jax.jvp(by_xla, (varying,), (dots,))[1]
