@@ -163,7 +163,6 @@ from .calls._signs import (
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._bounded_loop import bounded_loop as bounded_loop
-from .numerics._complex import scale_array as scale_array, times_i as times_i
 from .numerics._dependence import depends_on as depends_on, mark_results as mark_results
 from .numerics._extremes import (
     safe_clip as safe_clip,
@@ -191,6 +190,12 @@ from .numerics._placement import (
     jit_once as jit_once,
 )
 from .numerics._poison import poison_where as poison_where
+from .numerics._products import (
+    multiply_by_power_of_two as multiply_by_power_of_two,
+    power_of_two as power_of_two,
+    scale_array as scale_array,
+    times_i as times_i,
+)
 from .numerics._rounding import (
     call_isolated as call_isolated,
     fusion_barrier as fusion_barrier,

@@ -18,7 +18,7 @@ from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
 from .calls._explain import describe
 from .calls._numbers_by_name import numbers_by_name
-from .numerics._complex import scale_array
+from .numerics._products import scale_array
 
 Kind = TypeVar("Kind")  # of a component
 

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float, Int, UInt
 
 from ._faults import Fault, Faults
 from ._module import Module, data
+from .numerics._products import power_of_two
 
 _WORD = 2.0**32
 
@@ -130,4 +131,4 @@ def power_of_two_above(x: Float[Array, ""]) -> Float[Array, ""]:
     # `frexp` has none, and a range is a choice, not a function that physics depends on.
     x = jax.lax.stop_gradient(x)
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(x) & (x != 0), x, 0.5))
-    return jnp.ldexp(jnp.ones((), x.dtype), exponent)
+    return power_of_two(exponent, x.dtype)

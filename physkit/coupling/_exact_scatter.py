@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import PyTree, all_finite, poison_where
+from physkit.core import PyTree, all_finite, multiply_by_power_of_two, poison_where
 
 from ._scatter_sums import rows_of
 from ._stencil import Coordinates, Layout, Scatter, Weights
@@ -50,8 +50,7 @@ def _scatter_digits(
     # As many digits as hold the significand.
     digits = -(-(int(jnp.finfo(value.dtype).nmant) + 2) // max(bits, 1))
     _, exponent = jnp.frexp(jnp.max(jnp.abs(value), initial=0))
-    # A power of two: scaling rounds nothing.
-    scaled = jnp.ldexp(value, -exponent)
+    scaled = multiply_by_power_of_two(value, -exponent)
     totals = [jnp.zeros(layout.size, kind) for _ in range(digits)]
     for row_of_points in rows_of(layout.points, (weights,)):
         (weight,) = row_of_points.weights
@@ -69,4 +68,4 @@ def _scatter_digits(
     # From the smallest digit up, in a fixed order.
     for k in reversed(range(digits)):
         total = total + totals[k].astype(value.dtype) * 2.0 ** (-bits * (k + 1))
-    return jnp.ldexp(total, exponent).reshape(layout.points)
+    return multiply_by_power_of_two(total, exponent).reshape(layout.points)

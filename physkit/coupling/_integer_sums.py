@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from physkit.core import multiply_by_power_of_two
+
 # Bits below the significand of the largest amount, so that small amounts keep theirs.
 _GUARD_BITS = 12
 # Copies of a small grid, to which particles next to one another in memory add: additions to one number, and to
@@ -54,10 +56,7 @@ def _sums_of_digits(
     largest = jnp.max(magnitude, axis=(0, 1), initial=0)
     is_finite = largest < jax.lax.bitcast_convert_type(jnp.asarray(jnp.inf, dtype), of_bits)
     exponent = (largest >> limits.nmant) + (2 - int(limits.maxexp))
-    half = exponent >> 1
-    # Powers of two: scaling rounds nothing. In two steps, since one power may be beyond the range.
-    rest = amounts * _power_of_two(-half, dtype)[None, None]
-    rest = rest * _power_of_two(half - exponent, dtype)[None, None]
+    rest = multiply_by_power_of_two(amounts, -exponent)
     digits = []
     for _ in range(count):
         rest = rest * jnp.asarray(2.0**bits, dtype)
@@ -79,14 +78,5 @@ def _sums_of_digits(
     for k in reversed(range(count)):
         unit = jnp.asarray(2.0 ** (-bits * (k + 1)), dtype)
         total = total + totals[..., k].astype(dtype) * unit
-    total = total * _power_of_two(half, dtype)[None]
-    total = total * _power_of_two(exponent - half, dtype)[None]
+    total = multiply_by_power_of_two(total, exponent)
     return jnp.where(is_finite[None], total, jnp.asarray(jnp.nan, dtype))
-
-
-def _power_of_two(exponent: Int[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
-    """2 to the power of normal exponents, made of its bits."""
-    limits = jnp.finfo(dtype)
-    return jax.lax.bitcast_convert_type(
-        (exponent + (int(limits.maxexp) - 1)) << limits.nmant, dtype
-    )

@@ -23,6 +23,7 @@ from physkit.core import (
     float_dtype,
     param,
     poison_where,
+    power_of_two,
     safe_power,
     shift,
     static,
@@ -185,7 +186,7 @@ def _scale(x: Array, rate: Array, domain: AbstractSpace | None) -> Array:
     size = jax.lax.stop_gradient(size if domain is None else domain.max(size))
     _, exponent = jnp.frexp(size)
     is_known = jnp.isfinite(size) & (size > 0)
-    power = jnp.ldexp(jnp.ones_like(size), jnp.minimum(exponent, 0))
+    power = power_of_two(jnp.minimum(exponent, 0), size.dtype)
     return jnp.where(is_known, power, 1).astype(x.dtype)
 
 

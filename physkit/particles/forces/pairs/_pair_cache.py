@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Faults, Module, PyTree, data
+from physkit.core import Faults, Module, PyTree, data, power_of_two
 
 from ..._particles import Particles
 from ...neighbors import AbstractNeighbors, AbstractPairs, AllPairs
@@ -60,11 +60,11 @@ def round_up_to_power_of_two(quantum: Float[Array, ""]) -> Float[Array, ""]:
     # quantum = mantissa · 2^exponent with ½ ≤ mantissa < 1: a power of two has the mantissa ½.
     mantissa, exponent = jnp.frexp(quantum)
     is_power = (mantissa == 0.5).astype(exponent.dtype)
-    return jnp.ldexp(jnp.ones((), quantum.dtype), exponent - is_power)
+    return power_of_two(exponent - is_power, quantum.dtype)
 
 
 def quantum_below(largest: Float[Array, ""]) -> Float[Array, ""]:
     """A power of two that is smaller than the largest pair force by about 2²⁸ (float32) or 2⁵⁶ (float64)."""
     _, exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))
     bits = _QUANTUM_BITS[jnp.dtype(largest.dtype).itemsize]
-    return jnp.ldexp(jnp.ones((), largest.dtype), exponent - bits)
+    return power_of_two(exponent - bits, largest.dtype)

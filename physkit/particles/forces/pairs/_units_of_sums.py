@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from physkit.core import power_of_two
+
 
 def has_wide_range(dtype: jnp.dtype) -> bool:
     """Whether products of masses or charges and powers of distances are in range in any units: float64."""
@@ -24,4 +26,4 @@ def power_of_two_above(x: Float[Array, ""], bits: int = 0) -> Float[Array, ""]:
     """The power of two next above `x`, times 2^bits; 1 for 0. Its inverse is in range, too."""
     _, exponent = jnp.frexp(jnp.where(x > 0, x, 1))
     most = -int(jnp.finfo(x.dtype).minexp) - 2
-    return jnp.ldexp(jnp.ones((), x.dtype), jnp.clip(exponent + bits, -most, most))
+    return power_of_two(jnp.clip(exponent + bits, -most, most), x.dtype)
