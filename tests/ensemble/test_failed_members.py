@@ -28,7 +28,8 @@ def faulty():
         "minimum-image limit": {"length": length / 2},
         "box length or volume": {"length": length * np.array([1, 1, np.nan])},
         "not finite": {"velocity": np.full_like(velocity, np.nan)},
-        "state is not finite": {
+        # The state, or the force of particles that overlap: where both come with one step, either is said.
+        "finite": {
             "position": np.where(np.arange(len(position))[:, None] == 1, position[0], position)
         },
         "guard": {"velocity": velocity + np.eye(1, 3) * 101.0, "dt": 1e-6},
