@@ -1,8 +1,8 @@
 """A sweep over ρ of many Lorenz systems, classical RK4 with constant steps, against other ways to do it.
 
 `loop` runs members one after the other from Python, each compiled once (a few hundred, rate per member);
-`vmap` is `simulate` under `vmap` without files, retries and judgment; `physkit` the whole sweep.
-Million member-steps per second.
+`vmap` is `simulate` under `vmap`, its frames fetched, without files, retries and judgment; `physkit` the whole
+sweep. Million member-steps per second.
 """
 
 import time
@@ -68,7 +68,7 @@ def with_vmap(size: int, precision: str) -> dict:
         return pk.simulate(simulation(rho), start, STEPS).frames
 
     rho = jnp.asarray(values(size), float)
-    return timed(lambda: jax.block_until_ready(run(rho)), size)
+    return timed(lambda: jax.device_get(run(rho)), size)
 
 
 def with_loop(size: int, precision: str) -> dict:

@@ -8,14 +8,14 @@ GPU the second is one of the clock.
 import time
 from typing import Any
 
-from benchmarks._harness import ALL_CORES, least_seconds, print_measurement, rate_of_cells
+from benchmarks._harness import ALL_CORES, enough, least_seconds, print_measurement, rate_of_cells
 
 STEPS = 20
 
 
 def result(advance: Any, size: int, compiling: float) -> dict:
     best, used = least_seconds(advance)
-    return rate_of_cells(size**2 * STEPS / 1e6, best, used) | {"compile": compiling}
+    return rate_of_cells(size**2 * enough(STEPS) / 1e6, best, used) | {"compile": compiling}
 
 
 def run_physkit(integrator: Any, dt: Any, gas: Any, size: int, precision: str) -> dict:
@@ -29,7 +29,7 @@ def run_physkit(integrator: Any, dt: Any, gas: Any, size: int, precision: str) -
     sim = cast_floats(pk.Simulation(integrator, dt=dt, adjoint=pk.adjoints.Direct()), kind)
     gas = cast_floats(gas, kind)
     began = time.perf_counter()
-    advance = lambda s: pk.simulate(sim, s, STEPS).state
+    advance = lambda s: pk.simulate(sim, s, enough(STEPS)).state
     compiled = jax.jit(advance, compiler_options=ALL_CORES).lower(gas).compile()
     compiling = time.perf_counter() - began
     jax.block_until_ready(compiled(gas))
@@ -70,7 +70,7 @@ def run_astronomix(
         backend=am.NATIVE_JAX,
         boundary_settings=BoundarySettings(ring, ring),
         fixed_timestep=True,
-        num_timesteps=STEPS,
+        num_timesteps=enough(STEPS),
         numerical_precision=DOUBLE_PRECISION if precision == "float64" else SINGLE_PRECISION,
         **options,
     )
@@ -80,7 +80,7 @@ def run_astronomix(
     values = {name: jnp.broadcast_to(f(x, y), x.shape) for name, f in fields.items()}
     state = am.construct_primitive_state(config, registered, **values)
     config = am.finalize_config(config, state.shape)
-    params = am.SimulationParams(t_end=STEPS * dt, gamma=gamma)
+    params = am.SimulationParams(t_end=enough(STEPS) * dt, gamma=gamma)
     advance = lambda: jax.block_until_ready(am.time_integration(state, config, params, registered))
     began = time.perf_counter()
     end = advance()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from benchmarks._harness import (
     ALL_CORES,
     describe_traffic,
+    enough,
     least_seconds,
     print_measurement,
     rate_of_cells,
@@ -21,7 +22,8 @@ TAU, TAU_ODD = 0.8, 1.125  # Λ = 3/16
 
 def case(size: int) -> tuple[int, int]:
     """Number of dimensions and of steps."""
-    return (2, 20) if size > 200 else (3, 10)
+    d, steps = (2, 20) if size > 200 else (3, 10)
+    return d, enough(steps)
 
 
 def timed(advance: Callable[[], object], size: int, precision: str, compiling: float) -> dict:

@@ -19,7 +19,11 @@ _running: set[subprocess.Popen] = set()
 def make_environment(**more: str) -> dict[str, str]:
     """That of this process, for several that share a GPU."""
     # JAX otherwise takes three quarters of the memory at once, and leaves too little for a second process.
-    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    # Other codes may lie where the caller says.
+    environment["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    )
     if importlib.util.find_spec("beartype") is None:
         environment["PHYSKIT_TYPECHECK"] = "0"
     return environment | more

@@ -225,6 +225,7 @@ def test_resuming_with_other_versions_warns(tmp_path, monkeypatch):
         quiet(sim, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="native code is for CPUs")
 def test_resuming_without_native_code_warns(tmp_path, monkeypatch):
     sim, state = springs(), particles()
     monkeypatch.setattr("physkit.storage._provenance.native_code_is_used", lambda: True)
