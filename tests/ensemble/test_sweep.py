@@ -13,6 +13,7 @@ import pytest
 
 import physkit as pk
 from physkit.ensemble import collect, execute, predict_batch_memory, status
+from physkit.ensemble.compute import _chunk_runner
 from physkit.ensemble.compute._chunk_runner import ChunkRunner
 from physkit.simulate import FRAME_BYTES, ChunkScheduler, StopRequest
 from physkit.simulate.loop import (
@@ -132,6 +133,24 @@ class TestDeviceMemory:
                 need.bytes_for(m) <= free for m in {fit // 3, fit // 2, fit - 1, fit} if m > 0
             )
         assert need.max_members(2**32) > 0.9 * (2**32 - FRAME_BYTES) / need.per_member
+
+    def test_blocks_of_the_buffer_that_were_not_computed_are_not_fetched(self, monkeypatch):
+        """From devices with memory of their own; here they are the host, which shares it."""
+        expected = compute_sweep(damping_sweep(), chunk_size=4)["angle"]
+        fetched, merge = [], ChunkRunner._merge_blocks
+
+        def record(runner, x, blocks):
+            fetched.append((x.shape[0], blocks, runner.max_blocks))
+            return merge(runner, x, blocks)
+
+        monkeypatch.setattr(ChunkRunner, "_merge_blocks", record)
+        monkeypatch.setattr(_chunk_runner, "_shares_memory", lambda device: False)
+        monkeypatch.setattr(_chunk_runner, "_WORTH_A_PROGRAM", 0)
+        np.testing.assert_array_equal(
+            compute_sweep(damping_sweep(), chunk_size=4)["angle"], expected
+        )
+        assert any(blocks < most for _, blocks, most in fetched)
+        assert all(rows == blocks for rows, blocks, _ in fetched)
 
 
 class TestFailedMembers:

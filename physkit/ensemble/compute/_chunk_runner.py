@@ -53,6 +53,8 @@ from ._member_runner import AbstractMemberRunner, ChunkStopped, ReportProgress, 
 from ._output_shapes import flatten_frames
 
 FINISH_WITHIN_SECONDS = 5.0  # a chunk that needs no longer is finished even after a stop request
+# Bytes that take longer to fetch from a GPU than to compile a program that cuts them off.
+_WORTH_A_PROGRAM = 2**24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +142,7 @@ class ChunkRunner(AbstractMemberRunner):
             blocks = min(self._round_up_blocks(self._driver.scheduler.blocks), self.blocks - done)
             _, attempt = self._driver.advance(batch, blocks)
             batch, done = attempt.after, done + blocks
-            frames = flatten_frames(jax.device_get(attempt.frames)).items()
+            frames = self._fetch_blocks(attempt.frames, blocks).items()
             pieces.append({name: self._merge_blocks(x, blocks)[:count] for name, x in frames})
             if report is not None:
                 report(done / self.blocks)
@@ -343,13 +345,30 @@ class ChunkRunner(AbstractMemberRunner):
         rows = np.asarray(x)
         return rows.reshape(self.batch_size, *rows.shape[2:]) if len(self.devices) > 1 else rows
 
+    def _fetch_blocks(self, frames: Frame, blocks: int) -> dict[str, np.ndarray]:
+        """The frames of an attempt: from a GPU without the blocks of the buffer that it did not compute."""
+        surplus = self.max_blocks - blocks
+        unused = sum(x.nbytes for x in jax.tree.leaves(frames)) * surplus // max(self.max_blocks, 1)
+        if unused > _WORTH_A_PROGRAM and not _shares_memory(self.devices[0]):
+            frames = jax.tree.map(lambda x: x[self._first_blocks(blocks)], frames)
+        return flatten_frames(jax.device_get(frames))
+
+    def _first_blocks(self, blocks: int) -> tuple[slice, ...]:
+        """Of a buffer `[max_blocks, batch, …]`, behind the axis of several devices."""
+        return (*[slice(None)] * (len(self.devices) > 1), slice(blocks))
+
     def _merge_blocks(self, x: jax.Array | np.ndarray, blocks: int) -> np.ndarray:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices
-        used = np.asarray(x)[(*[slice(None)] * block_axis, slice(blocks))]
+        used = np.asarray(x)[self._first_blocks(blocks)]
         # ([devices,] blocks, size, times, …) → ([devices,] size, blocks, times, …)
         rows = self._to_member_rows(np.moveaxis(used, block_axis, block_axis + 1))
         return rows.reshape(len(rows), rows.shape[1] * rows.shape[2], *rows.shape[3:])
+
+
+def _shares_memory(device: jax.Device) -> bool:
+    """Whether what is on a device is on the host, too."""
+    return device.platform == "cpu"
 
 
 def max_buffered_blocks(frame_bytes: float | int, blocks: int) -> int:
