@@ -46,15 +46,8 @@ def run_tests(files: dict[str, dict], quick: bool, deadline: float) -> Iterator[
             return
         wanted = [test for file in group for test in files[file].get("left") or [file]]
         # Warnings of drivers and plugins are no failures here.
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-W",
-            "default",
-            "-p",
-            "benchmarks.gpu._outcomes",
-        ]
+        command = [sys.executable, "-m", "pytest", "-W", "default"]
+        command += ["-p", "benchmarks.gpu._outcomes"]
         # A file that cannot be imported must not keep the others from running.
         command += ["--continue-on-collection-errors", *wanted]
         if has_xdist:

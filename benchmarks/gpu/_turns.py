@@ -2,8 +2,8 @@
 
 Nearly all of a measurement's time is starting Python, compiling and a first call, which many processes do side
 by side. Timings would be wrong that way: nothing is timed before the last is ready, and then one at a time, in
-order. Each process waits at a lock of its own (`benchmarks._harness.wait_for_turn`) that
-is held here until its turn. One that dies or takes too long is passed over.
+order. Each process waits at a lock of its own (`benchmarks._harness.wait_for_turn`) that is held here until its
+turn. One that dies or takes too long is passed over.
 """
 
 import contextlib

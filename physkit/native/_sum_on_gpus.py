@@ -73,9 +73,12 @@ def sum_on_gpus(
     num_rows, n = rows[0].shape[0], partners[0].shape[0]
     num_columns = n if index is None else index.shape[1]
     shapes, structure = jax.tree.flatten(translated.shapes)
+    num_sums = sum(math.prod(s.shape) for s in shapes)
+    # Numbers that are read at once are up to four for each row.
     sizes = [
         *(a.size for a in (*rows, *partners)),
-        num_rows * (1 if index is None else num_columns),
+        max(num_rows, n) * 4,
+        num_rows * max(num_sums, 1 if index is None else num_columns),
     ]
     if max(sizes) >= 2**31 - 2**12:
         raise NotTranslatableError("places beyond 32 bits")
@@ -84,7 +87,6 @@ def sum_on_gpus(
     if index is None and num_rows < _FEW_PARTICLES and not interpret:
         raise NotTranslatableError("few particles")
     if tiling is None:
-        num_sums = sum(math.prod(s.shape) for s in shapes)
         tiling = _choose_tiling(num_columns, num_sums, index is not None, shapes[0].dtype)
     read_row = read_partner = _read
     if tiling.is_packed:

@@ -40,8 +40,8 @@ def _erfc(x: Tile) -> Tile:
 
 
 def _round(x: Tile) -> Tile:
-    """To the nearest integer, half to even."""
-    # Adding 1.5·2^nmant rounds. Numbers so large that this is not exact have no fractions, or next to none.
+    """To the nearest integer, half to even; from 2^(nmant − 1) on as it is, with no fraction but one half."""
+    # Adding 1.5·2^nmant rounds.
     digits = int(jnp.finfo(x.dtype).nmant)
     large, is_small = _like(x, 1.5 * 2.0**digits), lax.lt(lax.abs(x), _like(x, 2.0 ** (digits - 1)))
     # The difference of two choices: XLA, which evaluates kernels in tests, sees through (x + a) − a.

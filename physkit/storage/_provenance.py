@@ -20,7 +20,8 @@ DECISIVE_KEYS = (
 
 def collect_provenance() -> dict[str, Any]:
     """Versions, machine, devices, command and time, of types that JSON knows."""
-    has_native_code = native_code_is_used() or kernels_are_used()
+    has_gpu = any(d.platform == "gpu" for d in jax.devices())
+    has_native_code = native_code_is_used() or (kernels_are_used() and has_gpu)
     kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
     return {
         **versions(),

@@ -27,5 +27,9 @@ def test_products_pass_the_range_of_one_power(dtype):
     most = jnp.asarray(limits.maxexp - limits.minexp - 3)
     expected = np.ldexp(np.asarray(x), int(most))
     np.testing.assert_array_equal(multiply_by_power_of_two(x, most), expected)
+    large = jnp.asarray(1.5 * 2.0 ** (limits.maxexp - 1), dtype)
+    least = limits.minexp - (limits.maxexp - 1)
+    found = [float(multiply_by_power_of_two(large, jnp.asarray(e))) for e in (least, 2 * least)]
+    np.testing.assert_array_equal(found, [1.5 * float(limits.smallest_normal), 0])
     by_component = multiply_by_power_of_two(jnp.ones((3, 2), dtype), jnp.asarray([1, -2]))
     np.testing.assert_array_equal(by_component, np.broadcast_to([2, 0.25], (3, 2)))

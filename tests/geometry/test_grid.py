@@ -277,3 +277,20 @@ def test_wavenumbers_and_coordinates_are_differentiable_by_lengths():
 def test_bad_input_raises(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (5, 7), (4, 6, 8), (3, 4, 5)])
+def test_conjugate_modes_as_on_a_gpu(shape, monkeypatch):
+    """Planes are chosen there, not written; both make values real and leave real ones as they are."""
+    grid = Grid(Box([1.0] * len(shape)), shape)
+    rng = np.random.default_rng(0)
+    values = jnp.asarray(rng.normal(size=shape))
+    spectrum = grid.fft(values)
+    noise = jnp.asarray(rng.normal(size=spectrum.shape) + 1j * rng.normal(size=spectrum.shape))
+    written = grid.hermitian_symmetrize(noise)
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *a, cpu, default: default(*a))
+    chosen = grid.hermitian_symmetrize(noise)
+    np.testing.assert_array_equal(chosen, written)
+    assert np.abs(chosen - noise).max() > 0.1
+    np.testing.assert_allclose(grid.fft(grid.ifft(chosen)), chosen, atol=1e-12)
+    np.testing.assert_allclose(grid.hermitian_symmetrize(spectrum), spectrum, atol=1e-12)

@@ -43,6 +43,7 @@ from physkit.simulate import (
     run,
     simulate,
 )
+from physkit.simulate.loop._advance import _repeat
 from physkit.simulate.loop._chunk_program import ChunkProgram
 from physkit.testing import check_equal
 from tests.compilations import compiled_programs
@@ -504,3 +505,18 @@ def test_guards_of_ones_own_come_beside_the_check_for_nan():
     with pytest.raises(SimulationDiverged):
         quiet(sim, jnp.ones(2), 3)
     assert Simulation(sim.integrator, 0.1, guards=()).guards == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 16, 50])
+def test_loops_in_groups_make_every_turn_once(count, monkeypatch):
+    """As on a GPU, which is asked once for a group whether to go on."""
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *a, cpu, default: default(*a))
+
+    def note(i, loop):
+        turn, seen = loop
+        return turn + 1, seen.at[i].set(turn)
+
+    start = jnp.int32(0), jnp.full(60, -1, jnp.int32)
+    turns, seen = jax.jit(lambda n: _repeat(note, 8, n, start))(jnp.int32(count))
+    assert turns == count
+    np.testing.assert_array_equal(seen, np.where(np.arange(60) < count, np.arange(60), -1))

@@ -32,7 +32,7 @@ def power_of_two(exponent: Int[Array, "..."], dtype: np.dtype) -> Float[Array, "
     Beyond the range of normal numbers it is the least or the largest of them. There is no derivative.
     """
     limits = jnp.finfo(dtype)
-    kind = jnp.int32 if limits.bits == 32 else jnp.int64
+    kind = {16: jnp.int16, 32: jnp.int32, 64: jnp.int64}[int(limits.bits)]
     # The largest exponent is that of infinity.
     normal = jnp.clip(exponent, int(limits.minexp), int(limits.maxexp) - 1).astype(kind)
     bits = (normal + (int(limits.maxexp) - 1)) << int(limits.nmant)
@@ -43,9 +43,9 @@ def multiply_by_power_of_two(
     x: Float[Array, "..."], exponent: Int[Array, "..."]
 ) -> Float[Array, "..."]:
     """x 2^exponent, rounded only where it is no normal number; `exponent` broadcasts against the last axes."""
-    # In two steps, since one power may be beyond the range.
-    half = exponent >> 1
-    for part in (half, exponent - half):
+    # In three steps, since two powers may still be beyond the range.
+    third = exponent // 3
+    for part in (third, third, exponent - 2 * third):
         power = power_of_two(part, x.dtype)
         x = x * power.reshape((1,) * (x.ndim - power.ndim) + power.shape)
     return x
