@@ -180,6 +180,7 @@ def hermitian_symmetrize(grid: AbstractGrid, c: Array) -> Array:
         for k in plan.owners[half]:
             local_owner = local_owner * comm.axis_size(k) + comm.axis_index(k)
         length = plan.stored[half] // math.prod(map(comm.axis_size, plan.owners[half]))
+    assert half is not None  # coefficients of real values have an axis of half the modes
     axis, new = half - d, {}
     for j in (0, n // 2) if n % 2 == 0 else (0,):
         owner, place = divmod(j, length)
