@@ -71,13 +71,13 @@ def separate_kernels(tree: PyTree) -> PyTree:
     For steps that change one array from its neighbors' old values, then these from its new ones: fused, they
     would compute the first again at every neighbor, and copy what they could change in place.
     """
-    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
-    return eqx.combine(_in_memory_on_gpus(arrays), rest)
+    # One by one: those that have no tangent get none.
+    return jax.tree.map(lambda x: _in_memory_on_gpus(x) if eqx.is_inexact_array(x) else x, tree)
 
 
 @jax.custom_jvp
-def _in_memory_on_gpus(arrays: PyTree) -> PyTree:
-    return jax.lax.platform_dependent(arrays, cpu=_identity, default=jax.lax.optimization_barrier)
+def _in_memory_on_gpus(x: Array) -> Array:
+    return jax.lax.platform_dependent(x, cpu=_identity, default=jax.lax.optimization_barrier)
 
 
 @_in_memory_on_gpus.defjvp
