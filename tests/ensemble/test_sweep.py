@@ -56,22 +56,6 @@ class TestNumbers:
         short_chunks = compute_sweep(damping_sweep())
         np.testing.assert_array_equal(long_chunks["state"][:], short_chunks["state"][:])
 
-    def test_a_sweep_that_is_computed_again_is_not_traced_again(self):
-        traced = []
-
-        def record(now):
-            traced.append(now)
-            return now.state
-
-        right = pk.Function(lambda t, y, args: -args * y, jnp.asarray(1.0))
-        sim = pk.Simulation(pk.RK4(right), dt=0.1, observers=pk.Every(5, y=record))
-        over = pk.SweepAxis(lambda m: pk.find(m, pk.Function).args, [1.0, 2.0])
-        sweep = pk.Sweep((sim, jnp.ones(2)), 10, over=over)
-        first, count = compute_sweep(sweep), len(traced)
-        again = compute_sweep(sweep)
-        assert count == len(traced) > 0
-        np.testing.assert_array_equal(first["y"][:], again["y"][:])
-
     def test_noise_depends_on_the_member_alone(self):
         model = brownian()
         sweep = pk.Sweep(model, 20, replicas=5, key=jax.random.key(3))

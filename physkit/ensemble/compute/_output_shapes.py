@@ -1,6 +1,5 @@
 """What members will record: names, shapes and times, known before anything is computed."""
 
-import weakref
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -33,22 +32,11 @@ class OutputShapes(NamedTuple):
         return ", ".join(f"{n} {x.dtype}{list(x.shape)}" for n, x in rows.items()) or "nothing"
 
 
-# Of sweeps that are computed again, such as one that was interrupted: tracing takes longer than many a sweep.
-# Functions that have changed since do no harm: only names are checked by this, and memory estimated.
-_known_shapes: weakref.WeakKeyDictionary[Sweep, OutputShapes] = weakref.WeakKeyDictionary()
-
-
 def output_shapes(sweep: Sweep) -> OutputShapes:
     """What a member records.
 
     **Errors:** `ShapeError` where groups record different things.
     """
-    if sweep not in _known_shapes:
-        _known_shapes[sweep] = _trace_shapes(sweep)
-    return _known_shapes[sweep]
-
-
-def _trace_shapes(sweep: Sweep) -> OutputShapes:
     # Groups lie side by side in the arrays of one ensemble: they must record the same, at the same steps.
     shapes = [_group_shapes(sweep, group) for group in range(len(sweep.models))]
     intervals = [[o.interval for o in sim.observers] for sim, _ in sweep.models]

@@ -4,7 +4,6 @@ Traced, so nothing here raises: faults are bits in `Health`, which the host read
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -138,10 +137,8 @@ def advance_chunk(
         return carry, jax.tree.map(write_row, buffer, frames)
 
     # The number of turns is an argument of the program: a chunk of another length is no other program.
-    repeat = partial(
-        _repeat, advance_block, max(1, _STEPS_IN_GROUP // max(sim.intervals, default=1))
-    )
-    carry, buffer = repeat(jnp.asarray(blocks), (carry, buffer))
+    group = max(1, _STEPS_IN_GROUP // max(sim.intervals, default=1))
+    carry, buffer = _repeat(advance_block, group, jnp.asarray(blocks), (carry, buffer))
     carry, health = _check_end(sim, plan, carry)
     return carry, buffer, Health(bits | health.bits)
 
