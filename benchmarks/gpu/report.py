@@ -40,7 +40,7 @@ BENCHMARKS = (
     ("gradient_flow", (500,), 10, ("direct", "nested", "exponax")),
     ("lorenz", (10_000, 1_000_000), 10, ("physkit", "diffrax")),
     ("light", (128, 256), 16, ("physkit",)),
-    ("lattice_boltzmann", (4096, 192), 16, ("physkit",)),  # of the plane, and of space
+    ("lattice_boltzmann", (4096, 192), 16, ("physkit", "xlb")),  # of the plane, and of space
     ("gas", (1024,), 32, ("physkit",)),
     ("ensemble_argon", (1000,), 10, ("physkit",)),
 )
