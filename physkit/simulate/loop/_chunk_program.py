@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +23,7 @@ from physkit.core import (
 
 from ._advance import advance_chunk, observe_initial
 from ._carry import Carry
+from ._garbage import without_garbage_collection
 from ._simulation import Simulation
 
 FRAME_BYTES = 2**26  # of frames that a chunk may hold back on the device
@@ -110,10 +112,10 @@ class ChunkProgram:
         start_time = time.monotonic()
         program, arrays, rest = self._program(carry)
         compiled = self._kinds.is_new(arrays)
+        with without_garbage_collection() if compiled else nullcontext():
+            results = program(arrays, np.int32(blocks), self.max_blocks, rest)
         # A call returns before its numbers are there; time and health are those of the finished chunk.
-        after, frames, health = jax.block_until_ready(
-            program(arrays, np.int32(blocks), self.max_blocks, rest)
-        )
+        after, frames, health = jax.block_until_ready(results)
         return ChunkAttempt(after, frames, health, time.monotonic() - start_time, compiled)
 
     def trace(self, carry: Carry) -> Any:

@@ -59,6 +59,7 @@ from ._carry_parameters import remember_parameters
 from ._chunk_program import array_bytes
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
+from ._garbage import without_garbage_collection
 from ._observe import require_different_names
 from ._simulation import Simulation
 
@@ -149,6 +150,7 @@ def init_and_observe(
     return carry, observed, frames
 
 
+@without_garbage_collection()
 def _start_on_host(
     sim: Simulation, state: State, key: Key | None, observes: bool
 ) -> tuple[_Start, Simulation]:

@@ -331,8 +331,14 @@ def _new_cache(
     # Compiled as one program: op by op, going over all pairs would hold arrays of all of them.
     cache = PairCache(neighbors, None, Faults.none())
     context, arrays = force._context(particles), cache.arrays(particles, force.potential)
-    kernel = PairKernel("magnitude", force.cutoff)
-    largest = jax.lax.stop_gradient(max_term(kernel, arrays, context, cache.pairs))
+    if force.exact:
+        magnitude = PairKernel("magnitude", force.cutoff)
+        largest = max_term(magnitude, arrays, context, cache.pairs)
+    else:
+        # Sums of the first step, which is traced already: where two particles overlap they are not finite.
+        sums = pair_sum(PairKernel("force", force.cutoff), arrays, context, cache.pairs, -1)
+        largest = jnp.max(jnp.abs(jnp.stack(sums)))
+    largest = jax.lax.stop_gradient(largest)
     largest = particles.space.max(largest)
     # Positions that are not finite have a fault of their own: a diverged state is no overlap.
     overlap = ~jnp.isfinite(largest) & jnp.all(jnp.isfinite(particles.position))
