@@ -14,6 +14,8 @@ from ._translate import Translation
 
 # Of a particle, whose blocks are on the stack of a thread, and of sums, each of which is a variable.
 _MAX_NUMBERS = 256
+# Of all pairs: so many share a copy of each block of partners.
+_ROWS_PER_BLOCK = 8
 
 
 def sum_over_partners(
@@ -63,37 +65,35 @@ def _source(translated: TranslatedTerms, is_listed: bool) -> str:
     first_partner = first_row + len(rows)
     first_constant = first_partner + len(partners)
     read_constants = c_constants(translation.constants, "sums->arguments", first_constant)
-    read_row, declare, copy, pad, read = [], [], [], [], []
-    zero, add, write, names = [], [], [], []
+    read_row, declare, copy, copy_last, read = [], [], [], [], []
+    begin, add, write, names = [], [], [], []
     for k, symbol in enumerate(rows):
         size, kind = symbol.elements.size, c_type(symbol.dtype)
         pointer = f"((const {kind} *)sums->arguments[{first_row + k}])"
         for e, name in enumerate(symbol.elements.flat):
             place = f"(member * rows + row) * {size} + {e}"
             read_row.append(f"const {kind} {name} = {pointer}[{place}];")
-    for k, (symbol, row) in enumerate(zip(partners, rows, strict=True)):
+    for k, symbol in enumerate(partners):
         size, kind = symbol.elements.size, c_type(symbol.dtype)
         pointer = (
             f"(const {kind} *)sums->arguments[{first_partner + k}] + member * partners * {size}"
         )
         if size:
             read_constants.append(f"const {kind} *restrict a{k} = {pointer};")
-        for e, (name, of_row) in enumerate(
-            zip(symbol.elements.flat, row.elements.flat, strict=True)
-        ):
+        for e, name in enumerate(symbol.elements.flat):
             declare.append(f"{kind} b{name}[BLOCK] __attribute__((aligned(64)));")
             copy.append(f"b{name}[c] = a{k}[partner * {size} + {e}];")
-            pad.append(f"b{name}[c] = {of_row};")
+            copy_last.append(f"b{name}[c] = b{name}[length - 1];")
             read.append(f"const {kind} {name} = b{name}[c];")
     for k, symbol in enumerate(sums):
         size, kind = symbol.elements.size, c_type(symbol.dtype)
         for e, term in enumerate(symbol.elements.flat):
             total = f"s{k}_{e}"
             names.append(total)
-            zero.append(f"{kind} {total} = 0;")
+            place = f"(({kind} *)sums->results[{k}])[(member * rows + row) * {size} + {e}]"
+            begin.append(f"{kind} {total} = first == 0 ? 0 : {place};")
             add.append(f"{total} += {term};")
-            place = f"(member * rows + row) * {size} + {e}"
-            write.append(f"(({kind} *)sums->results[{k}])[{place}] = {total};")
+            write.append(f"{place} = {total};")
     code = {
         "is_listed": int(is_listed),
         "num_arguments": first_constant + len(translation.constants),
@@ -102,15 +102,16 @@ def _source(translated: TranslatedTerms, is_listed: bool) -> str:
         "partner_argument": first_partner,
         "partner_rank": partners[0].elements.ndim - 2,
         "read_constants": c_lines(read_constants, 1),
-        "read_row": c_lines([*read_row, *translation.row_statements], 2),
-        "zero_sums": c_lines(zero, 2),
+        "chunk_rows": 1 if is_listed else _ROWS_PER_BLOCK,
+        "read_row": c_lines([*read_row, *translation.row_statements], 4),
+        "begin_sums": c_lines(begin, 4),
         "declare_block": c_lines(declare, 3),
         "copy_partner": c_lines(copy, 4),
-        "copy_row": c_lines(pad, 4),
+        "copy_last": c_lines(copy_last, 4),
         "number": c_type(sums[0].dtype),
         "sums": ", ".join(names),
-        "read_partner": c_lines(read, 4),
-        "terms": c_lines([*translation.statements, *add], 4),
-        "write_sums": c_lines(write, 2),
+        "read_partner": c_lines(read, 5),
+        "terms": c_lines([*translation.statements, *add], 5),
+        "write_sums": c_lines(write, 4),
     }
     return c_source("sum_over_partners.c", code)

@@ -7,6 +7,7 @@
 #define BLOCK 256         // partners
 #define WIDTH 16          // blocks are filled up to a multiple of it: vector registers are always full
 #define CHUNK_PAIRS 8192  // what a thread takes at a time, some ten microseconds of work
+#define CHUNK_ROWS $chunk_rows      // at least
 
 typedef struct {
   const void *arguments[$num_arguments];
@@ -18,17 +19,17 @@ static void sum_rows(const Sums *sums, int64_t member, int64_t begin, int64_t en
   const int64_t rows = sums->rows, partners = sums->partners, columns = sums->columns;
   (void)rows, (void)columns;
 $read_constants
-  for (int64_t row = begin; row < end; row++) {
-$read_row
-$zero_sums
 #if $is_listed
+  for (int64_t row = begin; row < end; row++) {  // each has partners of its own
     const int32_t *restrict listed = (const int32_t *)sums->arguments[0] + (member * rows + row) * columns;
     int64_t count = columns;
     while (count > 0 && (uint32_t)listed[count - 1] >= partners) count--;
 #else
+  {  // all have the same partners, and share a copy of each block
     const int64_t count = partners;
 #endif
-    for (int64_t first = 0; first < count; first += BLOCK) {
+    // The first block may be empty: then it writes zeros.
+    for (int64_t first = 0; first == 0 || first < count; first += BLOCK) {
       const int64_t length = count - first < BLOCK ? count - first : BLOCK;
       const int64_t padded = (length + WIDTH - 1) / WIDTH * WIDTH;
       // A number, not a truth value: with those, GCC makes no vector instructions of the loop.
@@ -41,22 +42,37 @@ $declare_block
         __asm__ volatile("");  // keeps the compiler from making vector gathers of this loop
 #else
         const int64_t partner = first + c;
-        is_pair[c] = partner != row ? 1 : 0;
+        is_pair[c] = 1;
 #endif
 $copy_partner
       }
       for (int64_t c = length; c < padded; c++) {
         is_pair[c] = 0;
-$copy_row
+$copy_last
       }
+#if !$is_listed
+      for (int64_t row = begin; row < end; row++)
+#endif
+      {
+$read_row
+$begin_sums
+#if !$is_listed
+        const int64_t itself = row - first;
+        const int is_here = 0 <= itself && itself < length;
+        if (is_here) is_pair[itself] = 0;
+#endif
 #pragma omp simd reduction(+ : $sums)
-      for (int64_t c = 0; c < padded; c++) {
-        const _Bool present = is_pair[c] > ($number)0.5;
+        for (int64_t c = 0; c < padded; c++) {
+          const _Bool present = is_pair[c] > ($number)0.5;
 $read_partner
 $terms
+        }
+#if !$is_listed
+        if (is_here) is_pair[itself] = 1;
+#endif
+$write_sums
       }
     }
-$write_sums
   }
 }
 
@@ -81,6 +97,6 @@ XLA_FFI_Error *sum_over_partners(XLA_FFI_CallFrame *frame) {
   sums.partners = size_of(arguments[$partner_argument], 1 + $partner_rank);
   sums.columns = $is_listed ? size_of(arguments[0], 1) : sums.partners;
   const int64_t all_rows = count_members(results[0], 1 + $result_rank) * sums.rows;
-  if (all_rows > 0) run_chunks(frame, sum_chunk, &sums, all_rows, 1 + CHUNK_PAIRS / (sums.columns + 1));
+  if (all_rows > 0) run_chunks(frame, sum_chunk, &sums, all_rows, CHUNK_ROWS + CHUNK_PAIRS / (sums.columns + 1));
   return NULL;
 }
