@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 
 from physkit.core import PLAIN_KERNELS, QUICK_COMPILER_OPTIONS, PyTree, is_on_cpu
+from physkit.simulate import without_garbage_collection
 from physkit.storage import program_digest
 
 
@@ -61,17 +62,19 @@ def compile_by_content(
         rest_leaves, rest_form = jax.tree.flatten(rest)
         kinds = tuple(jax.typeof(x) for x in leaves)
         key = form, rest_form, tuple(rest_leaves), kinds
-        if key not in known:
-            closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
-            known[key] = TracedProgram(closed), list(closed.consts), jax.tree.structure(out), static
-        traced, constants, out_form, static = known[key]
-        run = _call
-        if is_on_cpu(leaves):
-            if quickly:
-                run = _call_quickly
-            elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
-                run = _call_plainly
-        flat = run(traced, constants, leaves)
+        with without_garbage_collection(key not in known):
+            if key not in known:
+                closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
+                form_out = jax.tree.structure(out)
+                known[key] = TracedProgram(closed), list(closed.consts), form_out, static
+            traced, constants, out_form, static = known[key]
+            run = _call
+            if is_on_cpu(leaves):
+                if quickly:
+                    run = _call_quickly
+                elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
+                    run = _call_plainly
+            flat = run(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)
 
     return call

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         max_blocks_per_chunk as max_blocks_per_chunk,
     )
     from .loop._chunk_scheduler import ChunkScheduler as ChunkScheduler
+    from .loop._garbage import without_garbage_collection as without_garbage_collection
     from .loop._init import (
         init as init,
         init_and_observe as init_and_observe,

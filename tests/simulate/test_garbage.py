@@ -18,6 +18,11 @@ def test_collection_goes_on_after_the_outermost_block():
     assert gc.isenabled()
 
 
+def test_blocks_that_compile_nothing_leave_it_on():
+    with without_garbage_collection(compiles=False):
+        assert gc.isenabled()
+
+
 def test_collection_goes_on_after_an_error():
     with pytest.raises(ValueError, match="inside"), without_garbage_collection():
         raise ValueError("inside")

@@ -34,6 +34,7 @@ from physkit.simulate import (
     init,
     max_blocks_per_chunk,
     observe_initial,
+    without_garbage_collection,
 )
 
 from ..design._retry import scale_intervals
@@ -225,9 +226,10 @@ class ChunkRunner(AbstractMemberRunner):
         compiled = self._kinds.is_new(batch)
         began = time.monotonic()
         try:
-            after, frames, overflowing = program(
-                self._arrays, batch, np.int32(blocks), self._statics, self.max_blocks
-            )
+            with without_garbage_collection(compiled):
+                after, frames, overflowing = program(
+                    self._arrays, batch, np.int32(blocks), self._statics, self.max_blocks
+                )
             # JAX returns before the numbers are there: wait, for the time and for errors of memory.
             jax.block_until_ready((after, frames, overflowing))
         except jax.errors.JaxRuntimeError as error:

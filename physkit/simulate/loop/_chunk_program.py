@@ -3,7 +3,6 @@
 import dataclasses
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -112,7 +111,7 @@ class ChunkProgram:
         start_time = time.monotonic()
         program, arrays, rest = self._program(carry)
         compiled = self._kinds.is_new(arrays)
-        with without_garbage_collection() if compiled else nullcontext():
+        with without_garbage_collection(compiled):
             results = program(arrays, np.int32(blocks), self.max_blocks, rest)
         # A call returns before its numbers are there; time and health are those of the finished chunk.
         after, frames, health = jax.block_until_ready(results)

@@ -11,14 +11,17 @@ _was_enabled = False  # before the first of them
 
 
 @contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Python does not look for cycles of garbage inside this block, in any thread.
+def without_garbage_collection(compiles: bool = True) -> Iterator[None]:
+    """Python does not look for cycles of garbage inside this block, in any thread, if the block `compiles`.
 
     A trace makes some 10⁵ objects that stay. Again and again the collector then goes over all objects of the
     process, those of JAX's modules included, and finds nothing: a sixth of a first run whose compiled programs
     come from the cache. For blocks of seconds; what is in no cycle is freed at once, as ever.
     """
     global _inside, _was_enabled
+    if not compiles:
+        yield
+        return
     with _lock:
         if _inside == 0:
             _was_enabled = gc.isenabled()
