@@ -27,7 +27,9 @@ from physkit.fields.lattice_boltzmann import (
     time_step,
 )
 from physkit.fields.lattice_boltzmann._collisions import CellMoments
-from physkit.fields.lattice_boltzmann._streaming import Neighborhood, moments_of, stream_fluid
+from physkit.fields.lattice_boltzmann._moments import moments_of
+from physkit.fields.lattice_boltzmann._neighborhood import Neighborhood
+from physkit.fields.lattice_boltzmann._streaming import stream_fluid
 from physkit.geometry import Box, Dirichlet, FixedPressure, Grid, Mirror, Neumann, NoSlip, Outflow
 from physkit.integrators import StreamAndCollide
 from physkit.simulate import Simulation, simulate

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from physkit.core import Module, ParameterError, param, require_positive, with_tangent_of
 
 from ._lattice import Lattice
+from ._moments import scale, weighted_polynomials
 
 
 class CellMoments(NamedTuple):
@@ -223,11 +224,49 @@ def _relax(
     # Of one array of all populations a GPU computes each number by a choice among as many cases.
     def one_by_one(f: Array, moments: CellMoments) -> Array:
         each = [relaxed(slice(i, i + 1), f, moments) for i in range(lattice.size)]
-        value = jnp.concatenate(lax.optimization_barrier(each))
-        # The way back is shorter by the other.
-        return with_tangent_of(value, all_at_once(f, moments))
+        return jnp.concatenate(lax.optimization_barrier(each))
 
-    return lax.platform_dependent(populations, moments, cpu=all_at_once, default=one_by_one)
+    value = lax.platform_dependent(populations, moments, cpu=all_at_once, default=one_by_one)
+    return with_tangent_of(
+        value, _relax_by_polynomials(lattice, populations, moments, half_even, half_odd)
+    )
+
+
+def _relax_by_polynomials(
+    lattice: Lattice, f: Array, moments: CellMoments, half_even: Array, half_odd: Array
+) -> Array:
+    """The same, with equilibria and force as one polynomial in e: with a shorter way back."""
+    density, u, force = moments.density, moments.velocity, moments.force
+    axes = range(lattice.dimension)
+    even_powers = [(), *((k, m) for k in axes for m in axes if k <= m)]
+    odd_powers = [(k,) for k in axes]
+    even = [2 * (moments.excess - density * (1.5 * _dot(u, u)))]
+    even += [_symmetric_product(9 * density, u, u, *power) for power in even_powers[1:]]
+    odd = [6 * density * part for part in u]
+    if force is not None:
+        work = [-3 * _dot(u, force)]
+        work += [_symmetric_product(9.0, u, force, *power) for power in even_powers[1:]]
+        push = [3 * part for part in force]
+        even, odd = (
+            [x - y for x, y in zip(equilibrium, of_force, strict=True)]
+            for equilibrium, of_force in ((even, work), (odd, push))
+        )
+    opposite = lax.rev(f, (0,))
+    even_part, even = scale(half_even, f + opposite, even)
+    odd_part, odd = scale(half_odd, f - opposite, odd)
+    if force is not None:
+        even = [x + y for x, y in zip(even, work, strict=True)]
+        odd = [x + y for x, y in zip(odd, push, strict=True)]
+    coefficients = dict(zip((*even_powers, *odd_powers), (*even, *odd), strict=True))
+    return f - even_part - odd_part + weighted_polynomials(lattice, coefficients)
+
+
+def _symmetric_product(
+    factor: Array | float, a: list[Array], b: list[Array], k: int, m: int
+) -> Array:
+    """factor · a_k b_m, off the diagonal with a_m b_k."""
+    product = a[k] * b[m]
+    return factor * (product if k == m else product + a[m] * b[k])
 
 
 def _along_axis(values: dict, axis: int, transform: Callable[..., tuple]) -> dict:

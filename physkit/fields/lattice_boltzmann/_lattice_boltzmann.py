@@ -23,6 +23,7 @@ from physkit.core import (
     describe,
     fusion_barrier,
     param,
+    recomputed,
     replace_fields,
     require_positive,
     static,
@@ -34,6 +35,8 @@ from ..equations.solid._solid_checks import check_solids
 from ..equations.solid._solids import AbstractSolid
 from ._collisions import AbstractCollision, CellMoments, TwoRelaxationTimes
 from ._heat import Heat, bounce_from_solids
+from ._moments import moments_of
+from ._neighborhood import Neighborhood
 from ._populations import (
     Populations,
     require_populations,
@@ -43,7 +46,7 @@ from ._populations import (
 )
 from ._shan_chen import ShanChen
 from ._solid_links import SolidLinks
-from ._streaming import Neighborhood, moments_of, require_balanced, stream_fluid, stream_heat
+from ._streaming import require_balanced, stream_fluid, stream_heat
 
 # On a lattice dt is tied to the size of cells: a shorter step alone is seldom what helps.
 _ADVICE = {
@@ -241,7 +244,11 @@ class LatticeBoltzmann(AbstractTerm):
 
     def advance(self, clock: Clock, flow: Populations) -> Populations:
         """The populations after they have moved and collided."""
-        before, flow = flow, _at(flow, clock.at_fraction(1.0).t)
+        return flow.with_populations(*recomputed(LatticeBoltzmann._advance)(self, clock, flow))
+
+    def _advance(self, clock: Clock, flow: Populations) -> tuple[Array, Array | None]:
+        """What populations of the fluid and of heat become."""
+        flow = _at(flow, clock.at_fraction(1.0).t)
         lattice = flow.lattice
         _, streamed, links, _ = self._stream(clock, flow)
         excess, momentum = moments_of(lattice, streamed)
@@ -261,12 +268,12 @@ class LatticeBoltzmann(AbstractTerm):
         for solid in links:
             fluid = solid.fill(fluid)
         if self.heat is None or warmth is None:
-            return before.with_populations(fluid)
+            return fluid, None
         kappa = self._in_lattice_units(flow, self.heat.diffusivity)
         thermal = thermal_lattice(flow.fluid.grid)
         tau = self.heat.relaxation_time(thermal, kappa)
         warm = self.heat.collide(thermal, warmth, temperature, moments.velocity, tau)
-        return before.with_populations(fluid, warm)
+        return fluid, warm
 
     def mach_number(self, flow: Populations) -> Float[Array, ""]:
         """The largest speed over that of sound."""

@@ -11,7 +11,7 @@ from physkit.geometry import Grid
 from ..equations.solid._solids import AbstractSolid, ghosted_coordinates, surface_distance
 from ._collisions import along_velocity, equilibrium
 from ._lattice import Lattice
-from ._streaming import Neighborhood
+from ._neighborhood import Neighborhood
 
 
 class SolidLinks:

@@ -1,8 +1,7 @@
 """Streaming: every population is read from the cell that it comes from, or from the side of the box."""
 
-from collections.abc import Callable, Iterator
-from itertools import combinations, product
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from itertools import combinations
 
 import equinox as eqx
 import jax
@@ -12,7 +11,6 @@ from jaxtyping import Array
 
 from physkit.core import ParameterError, concrete_value
 from physkit.geometry import (
-    AbstractBoundary,
     Dirichlet,
     FixedPressure,
     Grid,
@@ -20,7 +18,6 @@ from physkit.geometry import (
     Neumann,
     NoSlip,
     Outflow,
-    Periodic,
     Wall,
     shape_for_wall,
 )
@@ -28,108 +25,9 @@ from physkit.geometry import (
 from .._field import Field
 from ._collisions import along_velocity
 from ._lattice import Lattice
-
-
-class Neighborhood:
-    """The populations of a field, and those of neighboring cells."""
-
-    def __init__(self, grid: Grid, data: Array):
-        self.grid, self.data, self.padded = grid, data, None
-        if grid.space.comm.size > 1:
-            self.padded = self._pad()
-
-    def _pad(self) -> Array:
-        # Around the box for every axis, which also exchanges halos: at sides the values are not used.
-        return self.grid.pad(self.data, 1, ((Periodic(), Periodic()),) * self.grid.dimension)
-
-    def at(self, i: int, offset: np.ndarray) -> Array:
-        """Population number i at the cells x + offset, for all cells x."""
-        if not any(offset):
-            return self.data[i]
-        if self.padded is None:
-            return jnp.roll(self.data[i], [-int(n) for n in offset], range(len(offset)))
-        return self._cut(self.padded, i, offset)
-
-    def _cut(self, padded: Array, i: int, offset: np.ndarray) -> Array:
-        first = [1 + int(n) for n in offset]
-        last = [n + k for n, k in zip(self.data.shape[1:], first, strict=True)]
-        return jax.lax.slice(padded[i], first, last)
-
-    def stream(self, lattice: Lattice, enter: Callable[[Any, Callable[..., Any]], Any]) -> Array:
-        """All populations at the cells that they move to.
-
-        - `enter(out, put)`: `out` with what comes in at sides, by `put(out, i, side, value)`.
-        """
-
-        def in_place() -> Array:
-            return enter(self._moved(lattice), _write)
-
-        def at_once() -> Array:
-            padded = self._pad() if self.padded is None else self.padded
-            moved = [self._cut(padded, i, -e) for i, e in enumerate(lattice.velocities)]
-            return jnp.stack(enter(moved, _select))
-
-        # A CPU copies blocks into place fastest; on a GPU each of them would be a launch.
-        return jax.lax.platform_dependent(cpu=in_place, default=at_once)
-
-    def _moved(self, lattice: Lattice) -> Array:
-        """Around the box, block by block."""
-        out = jnp.zeros_like(self.data)
-        for i, e in enumerate(lattice.velocities.tolist()):
-            if self.padded is not None:
-                out = jax.lax.dynamic_update_slice_in_dim(out, self.at(i, -np.array(e))[None], i, 0)
-                continue
-            blocks = (_blocks(n, shift) for n, shift in zip(self.data.shape[1:], e, strict=True))
-            for block in product(*blocks):
-                source = tuple(slice(start, start + n) for start, _, n in block)
-                to = (i, *(to for _, to, _ in block))
-                out = jax.lax.dynamic_update_slice(out, self.data[(slice(i, i + 1), *source)], to)
-        return out
-
-
-class Side(NamedTuple):
-    """One side of the box, as populations meet it.
-
-    - `touched`: whether this device's part of the box touches it.
-    - `layer`: whether a cell touches it, ready to broadcast.
-    - `index`: of that layer along the axis, on this device.
-    - `incoming`, `parallel`, `outgoing`: indices of velocities.
-    """
-
-    axis: int
-    inward: int
-    boundary: AbstractBoundary
-    touched: Array | bool
-    layer: Array
-    index: int
-    incoming: tuple[int, ...]
-    parallel: tuple[int, ...]
-    outgoing: tuple[int, ...]
-
-
-def sides_of(field: Field, lattice: Lattice) -> Iterator[Side]:
-    """The sides of the box that do not repeat."""
-    grid = field.grid
-    for axis in range(grid.dimension):
-        if grid.periodic[axis]:
-            continue
-        n = grid.local_shape[axis]
-        pair = field.boundary[axis] or ()
-        for end, inward, boundary in zip((0, 1), (1, -1), pair, strict=True):
-            index = (n - 1) * end
-            mask = np.arange(n) == index
-            touched = grid.touches_side(axis, end)
-            layer = jnp.asarray(grid.along_axis(axis, mask)) & touched
-            normal = lattice.velocities[:, axis] * inward
-            yield Side(
-                axis,
-                inward,
-                boundary,
-                touched,
-                layer,
-                index,
-                *(tuple(np.flatnonzero(normal == s).tolist()) for s in (1, 0, -1)),
-            )
+from ._moments import moments_of
+from ._neighborhood import Neighborhood
+from ._sides import Each, Entry, Side, put, sides_of
 
 
 def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Array) -> Array:
@@ -141,22 +39,29 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
     """
     sides = list(sides_of(field, lattice))
 
-    def enter(out: Any, put: Callable[..., Any]) -> Any:
-        for side in sides:
-            for i, value in _reflected(near, lattice, side, field.grid, speed).items():
-                out = put(out, i, side, value)
-        for one, other in combinations(sides, 2):
-            for i, value in _through_edge(near, lattice, one, other, field.grid, speed).items():
-                there = jnp.where(one.layer, value, _layer(out[i], other))
-                out = put(out, i, other, there)
+    def enter(out: Each, layers: list[Array]) -> Each:
+        at_sides = list(zip(sides, layers, strict=True))
+        entries = [
+            Entry(i, (side,), values)
+            for side, layer in at_sides
+            for i, values in _reflected(near, layer, lattice, side, field.grid, speed).items()
+        ]
+        entries += [
+            Entry(i, (one, other), one.layer(values))
+            for (one, _), (other, layer) in combinations(at_sides, 2)
+            for i, values in _through_edge(
+                near, layer, lattice, one, other, field.grid, speed
+            ).items()
+        ]
+        out = put(out, entries)
         # Last, since they need all populations that do not come through them.
         for side in sides:
             if isinstance(side.boundary, Dirichlet | FixedPressure):
-                for i, value in _zou_he(out, lattice, side, field.grid, speed).items():
-                    out = put(out, i, side, value)
+                given = _zou_he(out, lattice, side, field.grid, speed)
+                out = put(out, [Entry(i, (side,), values) for i, values in given.items()])
         return out
 
-    return near.stream(lattice, enter)
+    return _stream(near, lattice, sides, enter)
 
 
 def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
@@ -166,9 +71,11 @@ def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
     """
     w = lattice.weights.tolist()
 
-    def enter(out: Any, put: Callable[..., Any]) -> Any:
-        for side in sides_of(field, lattice):
-            layer = _layer(field.data, side)
+    sides = list(sides_of(field, lattice))
+
+    def enter(out: Each, layers: list[Array]) -> Each:
+        entries = []
+        for side, layer in zip(sides, layers, strict=True):
             for i in side.incoming:
                 back = layer[lattice.opposites[i]]
                 if isinstance(side.boundary, Dirichlet):
@@ -180,10 +87,10 @@ def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
                     value = back + share * conductance * slope
                 else:
                     value = layer[i]
-                out = put(out, i, side, value.astype(back.dtype))
-        return out
+                entries.append(Entry(i, (side,), value.astype(back.dtype)))
+        return put(out, entries)
 
-    return Neighborhood(field.grid, field.data).stream(lattice, enter)
+    return _stream(Neighborhood(field.grid, field.data), lattice, sides, enter)
 
 
 def require_balanced(field: Field, lattice: Lattice) -> None:
@@ -223,30 +130,30 @@ def _inward_velocities(field: Field, lattice: Lattice) -> list[Array]:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _blocks(n: int, shift: int) -> list[tuple[int, int, int]]:
-    """Where blocks of a periodic line of n start, where they move to, and how long they are."""
-    if shift == 0:
-        return [(0, 0, n)]
-    both = [(0, 1, n - 1), (n - 1, 0, 1)] if shift > 0 else [(1, 0, n - 1), (0, n - 1, 1)]
-    return [block for block in both if block[2]]
+def _stream(
+    near: Neighborhood,
+    lattice: Lattice,
+    sides: list[Side],
+    enter: Callable[[Each, list[Array]], Each],
+) -> Array:
+    """All populations at the cells that they move to.
 
+    - `enter`: puts what comes in at sides among all populations, or among a list of them, given the layers at
+      the sides before that.
+    """
 
-def _write(out: Array, i: int, side: Side, value: Array) -> Array:
-    """`out` with `value` for population i of the cells at a side."""
-    before = _layer(out[i], side)
-    value = jnp.where(side.touched, jnp.broadcast_to(value, before.shape), before)
-    start = [i] + [0] * before.ndim
-    start[1 + side.axis] = side.index
-    return jax.lax.dynamic_update_slice(out, value[None], start)
+    def in_place() -> Each:
+        return enter(*near.moved(lattice, sides))
 
+    def at_once() -> Array:
+        return jnp.stack(enter(near.moved_each(lattice), [side.layer(near.data) for side in sides]))
 
-def _select(out: list[Array], i: int, side: Side, value: Array) -> list[Array]:
-    """The same for a list of populations."""
-    return [*out[:i], jnp.where(side.layer, value, out[i]), *out[i + 1 :]]
+    # A CPU copies blocks into place fastest; on a GPU each of them would be a launch.
+    return jax.lax.platform_dependent(cpu=in_place, default=at_once)
 
 
 def _reflected(
-    near: Neighborhood, lattice: Lattice, side: Side, grid: Grid, speed: Array
+    near: Neighborhood, layer: Array, lattice: Lattice, side: Side, grid: Grid, speed: Array
 ) -> dict[int, Array]:
     """What comes in to the cells at a side: a wall, a mirror or open; a wall at inlets, until Zou and He."""
     boundary, out = side.boundary, {}
@@ -256,9 +163,8 @@ def _reflected(
         for i in side.incoming:
             along = -lattice.velocities[i]
             along[side.axis] = 0
-            out[i] = _layer(near.at(int(image[i]), along), side)
+            out[i] = near.layer_at(side, layer, int(image[i]), along)
         return out
-    layer = _layer(near.data, side)
     bounced = {i: layer[lattice.opposites[i]] for i in side.incoming}
     if isinstance(boundary, NoSlip) and not _is_zero(boundary.velocity):
         rho = 1 + jnp.sum(layer, axis=0)
@@ -280,7 +186,13 @@ def _reflected(
 
 
 def _through_edge(
-    near: Neighborhood, lattice: Lattice, one: Side, other: Side, grid: Grid, speed: Array
+    near: Neighborhood,
+    layer: Array,
+    lattice: Lattice,
+    one: Side,
+    other: Side,
+    grid: Grid,
+    speed: Array,
 ) -> dict[int, Array]:
     """What comes in where two sides meet, through both, for the layer at `other`.
 
@@ -294,19 +206,19 @@ def _through_edge(
     if one.axis == other.axis or not all(closed) or (len(walls) == 2 and not moving):
         return {}
     w, out = lattice.weights.tolist(), {}
-    rho = 1 + jnp.sum(_layer(near.data, other), axis=0)
+    rho = 1 + jnp.sum(layer, axis=0)
     for i in set(one.incoming) & set(other.incoming):
         if not walls:
             image = lattice.mirrored(one.axis)[lattice.mirrored(other.axis)[i]]
             along = -lattice.velocities[i]
             along[[one.axis, other.axis]] = 0
-            out[i] = _layer(near.at(int(image), along), other)
+            out[i] = near.layer_at(other, layer, int(image), along)
             continue
-        out[i] = _layer(near.data[lattice.opposites[i]], other)
+        out[i] = layer[lattice.opposites[i]]
         for side in moving:
             u = _wall_value(side.boundary.velocity, grid, side, grid.dimension) / speed
             if u.shape[1 + other.axis] > 1:
-                u = _layer(u, other)
+                u = other.layer(u)
             pushed = rho - (1 - 1 / len(walls))
             out[i] = out[i] + (6 * w[i]) * pushed * along_velocity(lattice, i, list(u))
     return out
@@ -320,7 +232,7 @@ def _zou_he(
     The share of every velocity beside equilibrium is that of the opposite one, but for what the momentum along
     the side asks for.
     """
-    f = [_layer(populations[i], side) for i in range(lattice.size)]
+    f = [side.layer(populations[i]) for i in range(lattice.size)]
     w, e = lattice.weights.tolist(), lattice.velocities
 
     def total(indices: tuple[int, ...]) -> Array:
@@ -350,25 +262,6 @@ def _zou_he(
                 value = value + (18 * w[i] * int(e[i, k])) * part
         out[i] = value
     return out
-
-
-def moments_of(lattice: Lattice, populations: Array) -> tuple[Array, list[Array]]:
-    """Σ (f − w) and Σ f e, by axis."""
-    excess, momentum = populations[lattice.rest], [None] * lattice.dimension
-    for i, j in lattice.pairs:
-        excess = excess + (populations[i] + populations[j])
-        flux = populations[i] - populations[j]
-        for k, n in enumerate(lattice.velocities[i].tolist()):
-            if n:
-                signed = flux if n > 0 else -flux
-                momentum[k] = signed if momentum[k] is None else momentum[k] + signed
-    return excess, momentum
-
-
-def _layer(x: Array, side: Side) -> Array:
-    """The cells at the side: `[…, *cells]`, thin along its axis."""
-    lead = x.ndim - side.layer.ndim
-    return jax.lax.slice_in_dim(x, side.index, side.index + 1, axis=lead + side.axis)
 
 
 def _wall_value(value: object, grid: Grid, side: Side, parts: int) -> Array:
