@@ -261,6 +261,21 @@ def _broadcast(params: dict, x: np.ndarray, *_: np.ndarray) -> list[np.ndarray]:
     return [np.broadcast_to(x.reshape(shape), params["shape"])]
 
 
+def _pad(params: dict, x: np.ndarray, value: np.ndarray) -> list[np.ndarray]:
+    config = params["padding_config"]
+    lengths = [
+        low + n + max(n - 1, 0) * between + high
+        for n, (low, high, between) in zip(x.shape, config, strict=True)
+    ]
+    out = np.full(lengths, value.item(), object)
+    for place in np.ndindex(*x.shape):
+        to = [low + k * (1 + gap) for k, (low, _, gap) in zip(place, config, strict=True)]
+        # Less than nothing is cut off.
+        if all(0 <= k < n for k, n in zip(to, lengths, strict=True)):
+            out[tuple(to)] = x[place]
+    return [out]
+
+
 def _slice(params: dict, x: np.ndarray) -> list[np.ndarray]:
     strides = params["strides"] or (1,) * x.ndim
     limits = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
@@ -271,6 +286,7 @@ def _slice(params: dict, x: np.ndarray) -> list[np.ndarray]:
 _STRUCTURAL: dict[str, Callable[..., list[np.ndarray]]] = {
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
+    "pad": _pad,
     "reshape": lambda params, x: [x.reshape(params["new_sizes"])],
     "rev": lambda params, x: [np.flip(x, params["dimensions"])],
     "slice": _slice,

@@ -266,6 +266,8 @@ def _shapes(x, y, matrix):
         jnp.all(both > 0, 3) * 1.0,
         jnp.any(both > 0, (2, 3)) * 1.0,
         jnp.concatenate([x, jnp.broadcast_to(matrix, x.shape)], 2),
+        jax.lax.pad(x, jnp.asarray(7.0), [(0, 0, 0), (0, 0, 0), (1, 0, 2), (-1, 2, 1)]),
+        jax.lax.pad(x, jnp.asarray(-1.0), [(0, 0, 0), (0, 0, 0), (0, 0, 0), (2, -4, 0)]),
     ]
 
 

@@ -17,6 +17,7 @@ from physkit.core import (
     State,
     describe,
     param,
+    recomputed,
     require_positive,
     safe_maximum,
     safe_sqrt,
@@ -224,39 +225,19 @@ class SolidHold:
     """
 
     def __init__(self, solid: AbstractSolid, t: Float[Array, ""], u: Field, friction: ArrayLike):
-        grid = u.grid
-        x = ghosted_coordinates(grid, u.location)
+        x = ghosted_coordinates(u.grid, u.location)
         self.shape = tuple(n + 2 for n in u.data.shape)
-        self.distance = jnp.broadcast_to(surface_distance(solid, t, x), self.shape)
-        self.middle = (slice(1, -1),) * grid.dimension
-        here = self.distance[self.middle]
-        outside = here > 0
-        least, added = jnp.finfo(here.dtype).eps, jnp.zeros_like(here)
-        self.weights = []  # μ of the points before and after, along each axis
-        for k in range(grid.dimension):
-            off = [self.distance[side] for side in self._beside(k)]
-            cuts = [outside & (x <= 0) for x in off]
-            parts = [
-                jnp.where(cut, safe_maximum(here / jnp.where(cut, here - x, 1), least), 1)
-                for cut, x in zip(cuts, off, strict=True)
-            ]
-            scale = friction / grid.spacing[k] ** 2
-            added = added + scale * (2 / (parts[0] * parts[1]) - 2)
-            both = parts[0] + parts[1]
-            self.weights.append(
-                [
-                    jnp.where(cut, 0, scale * (2 / (both * part) - 1))
-                    for cut, part in zip(cuts, parts, strict=True)
-                ]
-            )
-        self.kept = jnp.where(outside, 1 / (1 + added), 0)
+        self.middle = _middle(u.grid.dimension)
+        self.distance, self.weights, self.kept = recomputed(_hold)(
+            solid, t, x, self.shape, u.grid.spacing, friction
+        )
 
     def of(self, own: Array, u: Field | None = None) -> Array:
         """The held values of `u`, 0 if left out; `own`: the velocity of the body, `[*points + 2]`."""
         mine = own[self.middle]
         excess = -mine if u is None else u.data - mine
         for k, weights in enumerate(self.weights):
-            sides = self._beside(k)
+            sides = _beside(own.ndim, k)
             beside = [-own[side] for side in sides]
             if u is not None:
                 padded = u.padded(ghost_widths(k, u.grid.dimension, 1))
@@ -269,10 +250,49 @@ class SolidHold:
                 excess = excess + weight * x
         return mine + self.kept * excess
 
-    def _beside(self, k: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """The points before and after along axis k."""
-        before, after = (
-            (*self.middle[:k], part, *self.middle[k + 1 :])
-            for part in (slice(None, -2), slice(2, None))
+
+def _hold(
+    solid: AbstractSolid,
+    t: Float[Array, ""],
+    x: Sequence[Array],
+    shape: tuple[int, ...],
+    spacing: Float[Array, " d"],
+    friction: ArrayLike,
+) -> tuple[Array, list[list[Array]], Array]:
+    """The distance; μ of the points before and after, along each axis; 1 / (1 + λ)."""
+    distance = jnp.broadcast_to(surface_distance(solid, t, x), shape)
+    here = distance[_middle(len(shape))]
+    outside = here > 0
+    least, added, weights = jnp.finfo(here.dtype).eps, jnp.zeros_like(here), []
+    for k in range(len(shape)):
+        # Behind a barrier, on the way back, too: there XLA would compute all that follows for each of them.
+        off = jax.lax.optimization_barrier([distance[side] for side in _beside(len(shape), k)])
+        cuts = [outside & (x <= 0) for x in off]
+        parts = [
+            jnp.where(cut, safe_maximum(here / jnp.where(cut, here - x, 1), least), 1)
+            for cut, x in zip(cuts, off, strict=True)
+        ]
+        scale = friction / spacing[k] ** 2
+        added = added + scale * (2 / (parts[0] * parts[1]) - 2)
+        both = parts[0] + parts[1]
+        weights.append(
+            [
+                jnp.where(cut, 0, scale * (2 / (both * part) - 1))
+                for cut, part in zip(cuts, parts, strict=True)
+            ]
         )
-        return before, after
+    return distance, weights, jnp.where(outside, 1 / (1 + added), 0)
+
+
+def _middle(ndim: int) -> tuple[slice, ...]:
+    """All points but those at both ends of every axis."""
+    return (slice(1, -1),) * ndim
+
+
+def _beside(ndim: int, k: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The points before and after along axis k."""
+    middle = _middle(ndim)
+    before, after = (
+        (*middle[:k], part, *middle[k + 1 :]) for part in (slice(None, -2), slice(2, None))
+    )
+    return before, after
