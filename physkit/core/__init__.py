@@ -213,6 +213,7 @@ from .numerics._safe import (
     where_safe as where_safe,
 )
 from .numerics._tangents import (
+    barrier_on_the_way_back as barrier_on_the_way_back,
     instantiate_zero_tangents as instantiate_zero_tangents,
     nonzero_tangents as nonzero_tangents,
     partition_by_tangent as partition_by_tangent,

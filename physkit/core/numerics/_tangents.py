@@ -1,4 +1,4 @@
-"""What derivatives compute: symbolic zero tangents with None in their place, and what is computed again.
+"""What derivatives compute: symbolic zero tangents with None in their place; what is computed again, and when.
 
 A tangent of zeros costs as much as any other; one that is known to be zero costs nothing.
 """
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import PyTree
+from ._linear_call import linear_call
 
 F = TypeVar("F", bound=Callable)
 
@@ -66,3 +67,20 @@ def recomputed(function: F) -> F:
     """
     # In the body of a loop XLA cannot merge the two computations anyway, and barriers against it cost time.
     return eqx.filter_checkpoint(function, prevent_cse=False)
+
+
+def barrier_on_the_way_back(x: PyTree) -> PyTree:
+    """`x`, whose cotangent is computed once, before anything reads it.
+
+    For slices of one array. Their cotangents are added up in places beside one another, and XLA would compute
+    each again, with all that led to it, for every number of the array.
+    """
+    return linear_call(_same, _barrier, (), x)
+
+
+def _same(_: tuple, x: PyTree) -> PyTree:
+    return x
+
+
+def _barrier(_: tuple, x: PyTree) -> PyTree:
+    return jax.lax.optimization_barrier(x)

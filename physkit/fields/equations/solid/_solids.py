@@ -15,6 +15,7 @@ from physkit.core import (
     Rate,
     ShapeError,
     State,
+    barrier_on_the_way_back,
     describe,
     param,
     recomputed,
@@ -265,8 +266,7 @@ def _hold(
     outside = here > 0
     least, added, weights = jnp.finfo(here.dtype).eps, jnp.zeros_like(here), []
     for k in range(len(shape)):
-        # Behind a barrier, on the way back, too: there XLA would compute all that follows for each of them.
-        off = jax.lax.optimization_barrier([distance[side] for side in _beside(len(shape), k)])
+        off = barrier_on_the_way_back([distance[side] for side in _beside(len(shape), k)])
         cuts = [outside & (x <= 0) for x in off]
         parts = [
             jnp.where(cut, safe_maximum(here / jnp.where(cut, here - x, 1), least), 1)
