@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import recomputed
+
 from .._field import Field
 from .._ghost_widths import ghost_widths
 from ._reconstruction import AbstractReconstruction, edges_to_faces
@@ -23,6 +25,12 @@ def transport_rate(
     - `reconstruction`: of values at the interfaces halfway between points, taken from where the flow comes;
       None for the mean of both neighbors, which keeps ∫q² where the flow has no divergence.
     """
+    return recomputed(_transport_rate)(field, tuple(velocity), reconstruction)
+
+
+def _transport_rate(
+    field: Field, velocity: tuple[Field, ...], reconstruction: AbstractReconstruction | None
+) -> Array:
     total = None
     for axis in range(field.grid.dimension):
         carrier = _carrier(field, velocity, axis)

@@ -21,14 +21,12 @@ from physkit.core import (
     get_component,
     param,
     put_component,
-    recomputed,
     require_nonnegative,
     shift,
     static,
 )
 from physkit.geometry import AXES, Dirichlet
 
-from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._wall_values import zero_on_walls
 from ...elliptic import project, solve_diffusion
@@ -249,7 +247,7 @@ class IncompressibleFlow(AbstractTendency):
         # Computed once, and not again in each of the many places that read it.
         data = jax.lax.optimization_barrier(tuple(u.data for u in flow.velocity))
         velocity = tuple(u.replace(data=x) for u, x in zip(flow.velocity, data, strict=True))
-        rates = recomputed(_transport_rates)(velocity, self.reconstruction)
+        rates = [transport_rate(u, velocity, self.reconstruction) for u in velocity]
         if with_viscosity:
             rates = [
                 rate + self.viscosity * laplacian(u, Central(2)).data
@@ -263,12 +261,6 @@ class IncompressibleFlow(AbstractTendency):
             for k, (u, x) in enumerate(zip(flow.velocity, rates, strict=True))
         }
         return parts if self.component is None else {self.component: parts}
-
-
-def _transport_rates(
-    velocity: tuple[Field, ...], reconstruction: AbstractReconstruction | None
-) -> list[Array]:
-    return [transport_rate(u, velocity, reconstruction) for u in velocity]
 
 
 def _project_rates(flow: FlowState, rates: Sequence[Array]) -> list[Array]:

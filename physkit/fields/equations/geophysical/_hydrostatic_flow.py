@@ -16,6 +16,7 @@ from physkit.core import (
     get_component,
     param,
     put_component,
+    recomputed,
     require_nonnegative,
     require_positive,
     static,
@@ -174,12 +175,12 @@ class HydrostaticFlow(AbstractTendency):
         rates = {
             "velocity_x": self._turn(flow, v, 1, 0) - difference(pressure, 0).data,
             "velocity_y": -self._turn(flow, u, 0, 1) - difference(pressure, 1).data,
-            "buoyancy": _mix(b, self.diffusivity, self.vertical_diffusivity),
+            "buoyancy": recomputed(_mix)(b, self.diffusivity, self.vertical_diffusivity),
         }
         lowest = np.arange(b.grid.local_shape[2]) == 0
         slowed = self.drag / b.grid.spacing[2] * lowest.astype(b.data.dtype)
         for name, part in (("velocity_x", u), ("velocity_y", v)):
-            mixed = _mix(part, self.viscosity, self.vertical_viscosity)
+            mixed = recomputed(_mix)(part, self.viscosity, self.vertical_viscosity)
             rates[name] = rates[name] + mixed - slowed[None, None] * part.data
         if self.wind_x is not None:
             # Of the whole domain: each device takes its own part.
