@@ -2,8 +2,17 @@
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from physkit.core import Clock, DeclarationError, State, get_component, put_component
+from physkit.core import (
+    Clock,
+    DeclarationError,
+    State,
+    get_component,
+    put_component,
+    recomputed,
+)
+from physkit.fields import Field
 from physkit.fields.equations import Schroedinger, require_complex
 
 from .._integrator import AbstractOneStep, AdvancedParts, TermsWithCaches
@@ -32,16 +41,20 @@ class PotentialPropagator(AbstractOneStep):
         equation = self.equation
         field = get_component(state, equation.component)
         require_complex(field)
-        # |ψ|² of the start will do for the whole step, since a phase does not change it.
-        angle = equation.local(clock.at_fraction(0.5).t, field) * (-clock.dt / equation.hbar)
-        phase = jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
-        return put_component(state, equation.component, field.replace(data=field.data * phase)), aux
+        turned = recomputed(_turned)(equation, clock.at_fraction(0.5).t, clock.dt, field)
+        return put_component(state, equation.component, field.replace(data=turned)), aux
 
     def advanced_parts(self, state: State) -> AdvancedParts:
         return ((self.equation, ("nonlinear",)),)
 
     def terms(self, aux: None) -> TermsWithCaches:
         return ((self.equation, aux),)
+
+
+def _turned(equation: Schroedinger, t: Array, dt: Array, field: Field) -> Array:
+    # |ψ|² of the start will do for the whole step, since a phase does not change it.
+    angle = equation.local(t, field) * (-dt / equation.hbar)
+    return field.data * jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 
 def require_schroedinger(equation: object) -> None:
