@@ -47,7 +47,7 @@ class Neighborhood:
         at sides before that."""
         if self._padded is not None:
             return jnp.stack(self.moved_each(lattice)), [side.layer(self.data) for side in sides]
-        layers = tuple(Layer(1 + side.axis, side.index) for side in sides)
+        layers = tuple(_Layer(1 + side.axis, side.index) for side in sides)
         return linear_call(_MoveBlocks(lattice, layers), _MoveBack(lattice, layers), (), self.data)
 
     def moved_each(self, lattice: Lattice) -> list[Array]:
@@ -58,7 +58,7 @@ class Neighborhood:
         return [_cut(self._padded[i], -e) for i, e in enumerate(lattice.velocities)]
 
 
-class Layer(NamedTuple):
+class _Layer(NamedTuple):
     """The cells at one index along an axis."""
 
     axis: int
@@ -75,7 +75,7 @@ class Layer(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class _MoveBlocks:
     lattice: Lattice
-    layers: tuple[Layer, ...]
+    layers: tuple[_Layer, ...]
 
     def __call__(self, _: tuple, data: Array) -> tuple[Array, list[Array]]:
         return _shift_blocks(data, self.lattice.velocities), [x.of(data) for x in self.layers]
@@ -84,7 +84,7 @@ class _MoveBlocks:
 @dataclasses.dataclass(frozen=True)
 class _MoveBack:
     lattice: Lattice
-    layers: tuple[Layer, ...]
+    layers: tuple[_Layer, ...]
 
     def __call__(self, _: tuple, moved: tuple[Array, list[Array]]) -> Array:
         data, of_layers = moved
