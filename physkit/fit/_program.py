@@ -65,8 +65,8 @@ def compile_by_content(
         with without_garbage_collection(key not in known):
             if key not in known:
                 closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
-                form_out = jax.tree.structure(out)
-                known[key] = TracedProgram(closed), list(closed.consts), form_out, static
+                out_form = jax.tree.structure(out)
+                known[key] = TracedProgram(closed), list(closed.consts), out_form, static
             traced, constants, out_form, static = known[key]
             run = _call
             if is_on_cpu(leaves):

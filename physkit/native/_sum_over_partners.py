@@ -14,8 +14,8 @@ from ._translate import Translation
 
 # Of a particle, whose blocks are on the stack of a thread, and of sums, each of which is a variable.
 _MAX_NUMBERS = 256
-# Of all pairs: so many share a copy of each block of partners.
-_ROWS_PER_BLOCK = 8
+# At least so many rows, of all pairs, share a copy of a block of partners.
+_MIN_ROWS_PER_CHUNK = 8
 
 
 def sum_over_partners(
@@ -102,7 +102,7 @@ def _source(translated: TranslatedTerms, is_listed: bool) -> str:
         "partner_argument": first_partner,
         "partner_rank": partners[0].elements.ndim - 2,
         "read_constants": c_lines(read_constants, 1),
-        "chunk_rows": 1 if is_listed else _ROWS_PER_BLOCK,
+        "chunk_rows": 1 if is_listed else _MIN_ROWS_PER_CHUNK,
         "read_row": c_lines([*read_row, *translation.row_statements], 4),
         "begin_sums": c_lines(begin, 4),
         "declare_block": c_lines(declare, 3),

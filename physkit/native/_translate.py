@@ -270,7 +270,7 @@ def _pad(params: dict, x: np.ndarray, value: np.ndarray) -> list[np.ndarray]:
     out = np.full(lengths, value.item(), object)
     for place in np.ndindex(*x.shape):
         to = [low + k * (1 + gap) for k, (low, _, gap) in zip(place, config, strict=True)]
-        # Less than nothing is cut off.
+        # Negative padding cuts elements off.
         if all(0 <= k < n for k, n in zip(to, lengths, strict=True)):
             out[tuple(to)] = x[place]
     return [out]

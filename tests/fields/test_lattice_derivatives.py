@@ -1,13 +1,17 @@
 """Derivatives of a lattice's steps that are written by hand are those that JAX makes."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
 
+from physkit.fields.lattice_boltzmann import _collisions
 from physkit.fields.lattice_boltzmann._collisions import (
     CellMoments,
+    TwoRelaxationTimes,
     _relax,
     _relax_by_polynomials,
 )
@@ -23,7 +27,7 @@ LATTICES = [Lattice(2, 2), Lattice(3, 2), Lattice(3, 3)]
 
 @pytest.mark.parametrize("lattice", LATTICES, ids=repr)
 @pytest.mark.parametrize("is_pushed", [False, True])
-def test_a_collision_is_its_polynomials(lattice, is_pushed):
+def test_a_collision_is_its_polynomials(lattice, is_pushed, monkeypatch):
     choose = np.random.default_rng(0)
     cells = (3, 4, 2)[: lattice.dimension]
     f = jnp.asarray(0.01 * choose.normal(size=(lattice.size, *cells)))
@@ -31,19 +35,51 @@ def test_a_collision_is_its_polynomials(lattice, is_pushed):
     force = list(jnp.asarray(0.1 * choose.normal(size=(lattice.dimension, *cells))))
     velocity = [m / (1 + excess) for m in momentum]
     moments = CellMoments(excess, 1 + excess, velocity, force if is_pushed else None)
-    found = _relax_by_polynomials(lattice, f, moments, jnp.asarray(0.65), jnp.asarray(0.45))
-    expected = _relax(lattice, f, moments, jnp.asarray(1.3), jnp.asarray(0.9))
-    np.testing.assert_allclose(found, expected, atol=1e-15)
+    weights = jnp.asarray(choose.normal(size=f.shape))
+
+    def collide(f, moments, rates):
+        return jnp.sum(weights * _relax(lattice, f, moments, *rates))
+
+    def by_polynomials(f, moments, rates):
+        half = (rate / 2 for rate in rates)
+        return jnp.sum(weights * _relax_by_polynomials(lattice, f, moments, *half))
+
+    arguments = f, moments, (jnp.asarray(1.3), jnp.asarray(0.9))
+    made = jax.value_and_grad(by_polynomials, (0, 1, 2))(*arguments)
+    shipped = jax.value_and_grad(collide, (0, 1, 2))(*arguments)
+    monkeypatch.setattr(_collisions, "with_tangent_of", lambda value, _: value)
+    by_jax = jax.value_and_grad(collide, (0, 1, 2))(*arguments)
+    for found in (made, shipped):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-13), found, by_jax)
+
+
+def test_a_relaxation_time_of_each_cell(monkeypatch):
+    lattice = LATTICES[0]
+    choose = np.random.default_rng(0)
+    f = jnp.asarray(0.01 * choose.normal(size=(9, 3, 4)))
+    excess, momentum = moments_of(lattice, f)
+    moments = CellMoments(excess, 1 + excess, [m / (1 + excess) for m in momentum], None)
+    tau = jnp.asarray(choose.uniform(0.6, 1, (1, 3, 4)))
+
+    def collide(tau):
+        return jnp.sum(jnp.sin(TwoRelaxationTimes()(lattice, f, moments, tau)))
+
+    found = jax.grad(collide)(tau)
+    monkeypatch.setattr(_collisions, "with_tangent_of", lambda value, _: value)
+    np.testing.assert_allclose(found, jax.grad(collide)(tau), atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["array", "list"])
-@pytest.mark.parametrize("is_touched", [True, False])
-def test_what_comes_in_at_sides(kind, is_touched):
+@pytest.mark.parametrize("touched", list(itertools.product([True, False], repeat=2)))
+def test_what_comes_in_at_sides(kind, touched):
     """Later entries are in the place of earlier ones: where sides meet, and once more at a side."""
     _, state = crowded_channel()
     fluid, lattice = state.fluid.at_time(jnp.asarray(0.3)), state.lattice
-    sides = [side._replace(touched=jnp.array(is_touched)) for side in sides_of(fluid, lattice)]
-    west, _, south, _ = sides
+    west, _, south, _ = sides_of(fluid, lattice)
+    west, south = (
+        side._replace(touched=jnp.array(is_touched))
+        for side, is_touched in zip((west, south), touched, strict=True)
+    )
     places = [(4, (west,)), (4, (south,)), (4, (west, south)), (2, (south,)), (2, (south,))]
     choose = np.random.default_rng(1)
     sizes = [west.layer(fluid.data[0]), south.layer(fluid.data[0]), jnp.zeros((1, 1))]
@@ -56,11 +92,13 @@ def test_what_comes_in_at_sides(kind, is_touched):
         return jnp.stack(each) if kind == "list" else each
 
     def one_by_one(data, values):
-        if not is_touched:
-            return data
-        data = data.at[4, :1].set(values[0]).at[4, :, :1].set(values[1])
-        data = data.at[4, 0, 0].set(values[2][0, 0])
-        return data.at[2, :, :1].set(values[4])
+        if touched[0]:
+            data = data.at[4, :1].set(values[0])
+        if touched[1]:
+            data = data.at[4, :, :1].set(values[1])
+        if all(touched):
+            data = data.at[4, 0, 0].set(values[2][0, 0])
+        return data.at[2, :, :1].set(values[4]) if touched[1] else data
 
     arguments = fluid.data, values
     np.testing.assert_array_equal(enter(*arguments), one_by_one(*arguments))
@@ -72,7 +110,10 @@ def test_what_comes_in_at_sides(kind, is_touched):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-def test_streaming_among_sides_of_all_kinds():
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_streaming_among_sides_of_all_kinds(platform, monkeypatch):
+    if platform == "gpu":
+        monkeypatch.setattr(jax.lax, "platform_dependent", lambda *, cpu, default: default())
     _, state = crowded_channel()
     fluid, speed = state.fluid.at_time(jnp.asarray(0.3)), state.lattice_speed
 

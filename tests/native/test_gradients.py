@@ -1,4 +1,4 @@
-"""Sums that gradients of pair forces are made of are native code, too, by whatever they are."""
+"""Gradients of pair forces, by any number, are sums by native code."""
 
 import equinox as eqx
 import jax

@@ -33,7 +33,10 @@ def weighted_polynomials(lattice: Lattice, coefficients: dict[Axes, Array]) -> A
 
 
 def scale(factor: Array, populations: Array, fields: list[Array]) -> tuple[Array, list[Array]]:
-    """All of them times one number, whose derivative is a single sum over cells."""
+    """Populations and fields times a factor. The derivative by one of all cells is a single sum over them."""
+    if factor.ndim:
+        # One for each cell: `[*cells]`, or `[1, *cells]` as populations have them.
+        return factor * populations, [factor.reshape(factor.shape[-x.ndim :]) * x for x in fields]
     return linear_call(_scale, _sum_of_products, (populations, fields), factor)
 
 
@@ -75,7 +78,7 @@ class _Moments:
 
 @dataclasses.dataclass(frozen=True)
 class _FromMoments:
-    """What each population has of a density and a momentum, added up with those of its sums: Σ ρ + e·m."""
+    """The transpose of `_Moments`: ρ + e·m for each population."""
 
     lattice: Lattice
 
@@ -101,6 +104,8 @@ class _Polynomials:
 
 @dataclasses.dataclass(frozen=True)
 class _WeightedSums:
+    """The transpose of `_Polynomials`."""
+
     lattice: Lattice
     powers: tuple[Axes, ...]
 

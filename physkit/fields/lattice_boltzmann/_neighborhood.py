@@ -51,7 +51,7 @@ class Neighborhood:
         return linear_call(_MoveBlocks(lattice, layers), _MoveBack(lattice, layers), (), self.data)
 
     def moved_each(self, lattice: Lattice) -> list[Array]:
-        """The same populations, one by one, by shifts of the whole."""
+        """The same populations, one by one, each cut out of a padded copy."""
         if self._padded is None:
             grid = jax.lax.stop_gradient(self.grid)
             return linear_call(_MoveEach(lattice), _MoveEachBack(lattice), grid, self.data)

@@ -22,15 +22,17 @@ def without_garbage_collection(compiles: bool = True) -> Iterator[None]:
     if not compiles:
         yield
         return
-    with _lock:
-        if _inside == 0:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _inside += 1
+    is_inside = False
     try:
+        with _lock:
+            if _inside == 0:
+                _was_enabled = gc.isenabled()
+                gc.disable()
+            _inside += 1
+            is_inside = True
         yield
     finally:
         with _lock:
-            _inside -= 1
+            _inside -= is_inside
             if _inside == 0 and _was_enabled:
                 gc.enable()

@@ -335,13 +335,16 @@ def _new_cache(
         magnitude = PairKernel("magnitude", force.cutoff)
         largest = max_term(magnitude, arrays, context, cache.pairs)
     else:
-        # Sums of the first step, which is traced already: where two particles overlap they are not finite.
+        # The sums that a step takes, so that they are traced once; not finite where two particles overlap.
         sums = pair_sum(PairKernel("force", force.cutoff), arrays, context, cache.pairs, -1)
         largest = jnp.max(jnp.abs(jnp.stack(sums)))
     largest = jax.lax.stop_gradient(largest)
     largest = particles.space.max(largest)
     # Positions that are not finite have a fault of their own: a diverged state is no overlap.
-    overlap = ~jnp.isfinite(largest) & jnp.all(jnp.isfinite(particles.position))
+    is_known = jnp.all(jnp.isfinite(particles.position))
+    for numbers in jax.tree.leaves(eqx.filter(particles.space, eqx.is_inexact_array)):
+        is_known = is_known & ~jnp.any(jnp.isnan(numbers))
+    overlap = ~jnp.isfinite(largest) & is_known
     quantum = _quantum(force, particles, largest) if force.exact else None
     faults = cache.faults.set_if(Fault.OVERLAP, overlap)
     lost = charges_are_lost(force.potential, particles)

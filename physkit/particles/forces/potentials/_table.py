@@ -46,7 +46,8 @@ class _Collect:
     def __call__(self, residuals: PyTree, cotangents: Array) -> Array:
         i, j = (jnp.broadcast_to(index, cotangents.shape) for index in residuals)
         kinds = jnp.arange(self.species, dtype=i.dtype)
-        if cotangents.size == 1:  # of one pair, as native code has it, which has no loops
+        # Of one pair, as native code has it, which has no loops, and keeps a sum for each entry and particle.
+        if cotangents.size == 1 and self.species <= _SELECT_UP_TO:
             is_entry = (i.reshape(()) == kinds[:, None]) & (j.reshape(()) == kinds[None])
             return jnp.where(is_entry, cotangents.reshape(()), 0)
 
