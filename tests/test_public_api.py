@@ -23,8 +23,8 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 PLUMBING = {
     "native": {
         "FoundNeighbors", "NearCells", "NotTranslatableError", "TermsOfPairs", "Tiling", "c_compiler",
-        "kernels_are_used", "native_code_is_used", "native_or_xla", "search_neighbors", "sum_on_gpus",
-        "sum_over_partners",
+        "kernels_are_used", "map_stencil", "native_code_is_used", "native_or_xla", "search_neighbors",
+        "sum_on_gpus", "sum_over_partners",
     },
     "html": {
         "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         native_or_xla as native_or_xla,
     )
     from ._formulas import NotTranslatableError as NotTranslatableError
+    from ._map_stencil import map_stencil as map_stencil
     from ._search_neighbors import (
         FoundNeighbors as FoundNeighbors,
         NearCells as NearCells,

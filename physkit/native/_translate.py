@@ -63,8 +63,11 @@ class Translation:
 
     translated: AbstractSet[str]  # the primitives that this has a translation of
 
-    def __init__(self, of_partner: Sequence[Symbolic]) -> None:
+    def __init__(
+        self, of_partner: Sequence[Symbolic], most_statements: int = _MAX_STATEMENTS
+    ) -> None:
         """`of_partner`: what changes within the loop."""
+        self._most_statements = most_statements
         self.row_statements: list[Any] = []
         self.statements: list[Any] = []
         self._changing = {name for s in of_partner for name in s.elements.flat}
@@ -183,7 +186,7 @@ class Translation:
             self._changing.add(name)
         # Compilers move such statements out of a loop, too, but no longer after they failed to vectorize it.
         kept = self.statements if name in self._changing else self.row_statements
-        if len(kept) >= _MAX_STATEMENTS:
+        if len(kept) >= self._most_statements:
             raise NotTranslatableError("too many operations")
         kept.append(statement(name))
         return name

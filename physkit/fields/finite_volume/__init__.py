@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from ._conservation_law import (
         AbstractConservationLaw as AbstractConservationLaw,
         finite_volume_rate as finite_volume_rate,
-        reconstruct_faces as reconstruct_faces,
     )
+    from ._faces import reconstruct_faces as reconstruct_faces
     from ._hlld import HLLD as HLLD
     from ._ideal_gas_riemann import (
         RiemannFan as RiemannFan,

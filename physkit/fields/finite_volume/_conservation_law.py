@@ -2,7 +2,8 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -21,11 +22,18 @@ from physkit.core import (
     safe_minimum,
 )
 from physkit.geometry import Grid
+from physkit.native import NotTranslatableError, native_or_xla
 
 from .._computed_once import computed_once
 from .._slabs import in_slabs
 from ._ausm import AdvectionParts
-from ._reconstruction import AbstractReconstruction, edges_to_faces
+from ._faces import (
+    fluxes_by_native_code,
+    fluxes_by_xla,
+    primitive_variables,
+    ranges_over_domain,
+)
+from ._reconstruction import AbstractReconstruction
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
 from ._variables import (
     FieldComponent,
@@ -37,6 +45,9 @@ from ._variables import (
     unstack,
     variables_with_corners,
 )
+
+# Law, padded conserved variables, how many are carried, their ranges, axis → fluxes through the faces.
+FluxesOfWaves: TypeAlias = Callable[..., Variables]
 
 
 class AbstractConservationLaw(AbstractTendency):
@@ -138,6 +149,11 @@ class AbstractConservationLaw(AbstractTendency):
         raise unsupported_solver(self, "HLLD", "alfven_flux")
 
     @property
+    def limits_fluxes(self) -> bool:
+        """Whether `limit_fluxes` may change any."""
+        return False
+
+    @property
     def has_diffusion(self) -> bool:
         """Whether there are `diffusive_fluxes`."""
         return False
@@ -205,7 +221,7 @@ def finite_volume_rate(
     grid = next(iter(component_fields(component).values())).grid
     component = compute_once(component)
     carried, width = count_carried(component), law.reconstruction.width
-    ranges = _ranges_over_domain(law, component)
+    ranges = ranges_over_domain(law, component)
     # Axis by axis: ghost cells in the corners, which no flux of waves needs, are never exchanged.
     padded = [padded_variables(component, width, axis) for axis in range(grid.dimension)]
     overlaps = [2 * width] + [0] * (grid.dimension - 1)
@@ -213,14 +229,13 @@ def finite_volume_rate(
         padded.append(variables_with_corners(component, 1))
         overlaps.append(2)
 
-    def rates(*padded: Variables) -> Variables:
+    def rates(fluxes_of_waves: FluxesOfWaves, *padded: Variables) -> Variables:
         """−Σ_k ∂F_k/∂x_k of as many rows as there are."""
         diffusive = law.diffusive_fluxes(grid, padded[-1]) if law.has_diffusion else None
         total: list[Array] = []
         for axis in range(grid.dimension):
             own = padded[axis]
-            left, right = _faces_of_padded(law, own, carried, ranges, axis)
-            fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
+            fluxes = fluxes_of_waves(law, own, carried, ranges, axis)
             if law.reconstruction.of_points:
                 fluxes = _add(fluxes, _point_correction(law, own, carried, axis))
             if diffusive is not None:
@@ -234,105 +249,30 @@ def finite_volume_rate(
 
     # Rows differ where areas do.
     is_uniform = law.metric(grid, 0) is None
-    own = in_slabs(rates, padded, overlaps) if is_uniform else rates(*padded)
-    return as_rates(component, own)
 
+    def by_xla(*padded: Variables) -> Variables:
+        function = partial(rates, fluxes_by_xla)
+        return in_slabs(function, padded, overlaps) if is_uniform else function(*padded)
 
-def reconstruct_faces(
-    law: AbstractConservationLaw, component: FieldComponent, axis: int
-) -> tuple[Variables, Variables]:
-    """Primitive variables below and above every face across `axis`."""
-    padded = padded_variables(component, law.reconstruction.width, axis)
-    ranges = _ranges_over_domain(law, component)
-    return _faces_of_padded(law, padded, count_carried(component), ranges, axis)
+    def native(*padded: Variables) -> Variables:
+        function = partial(rates, fluxes_by_native_code)
+        # Waves alone are one pass over all cells; what is added to them is many, which slabs keep in the cache.
+        is_one_pass = not (law.has_diffusion or law.limits_fluxes or law.reconstruction.of_points)
+        try:
+            if is_one_pass or not is_uniform:
+                return function(*padded)
+            return in_slabs(function, padded, overlaps)
+        except NotTranslatableError:
+            return by_xla(*padded)
 
-
-def _faces_of_padded(
-    law: AbstractConservationLaw,
-    padded: Variables,
-    carried: int,
-    ranges: list[Array] | None,
-    axis: int,
-) -> tuple[Variables, Variables]:
-    scheme = law.reconstruction
-    stencils = [scheme.stencil(x, axis) for x in _reconstructed(law, padded, carried)]
-    if ranges is None:
-        edges = [scheme.edges(*cells) for cells in stencils]
-    else:
-        edges = [scheme.edges_of_scale(s, *x) for s, x in zip(ranges, stencils, strict=True)]
-    low, high = (tuple(e[side] for e in edges) for side in (0, 1))
-    # A stencil of 2·width − 1 cells: its middle is the cell itself.
-    middle = tuple(cells[scheme.width - 1] for cells in stencils)
-    if not scheme.uses_primitive:
-        # Only the edges of what was reconstructed are made primitive.
-        low, high, middle = (_primitive(law, x, carried) for x in (low, high, middle))
-    if scheme.is_high_order:
-        low, high = (_edge_or_cell(law, x, middle, carried) for x in (low, high))
-    pairs = [edges_to_faces(a, b, axis) for a, b in zip(low, high, strict=True)]
-    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-
-
-def _reconstructed(law: AbstractConservationLaw, conserved: Variables, carried: int) -> Variables:
-    """The variables that the law's scheme reconstructs."""
-    uses_primitive = law.reconstruction.uses_primitive
-    return _primitive(law, conserved, carried) if uses_primitive else conserved
-
-
-def _ranges_over_domain(
-    law: AbstractConservationLaw, component: FieldComponent
-) -> list[Array] | None:
-    """The range of every variable over the domain, without its ghosts, for schemes that ask for it."""
-    if not law.reconstruction.is_high_order:
-        return None
-    fields = component_fields(component)
-    grid = next(iter(fields.values())).grid
-    own = tuple(x for field in fields.values() for x in unstack(field, field.data))
-    values = jax.lax.stop_gradient(_reconstructed(law, own, count_carried(component)))
-    return [grid.max(x) + grid.max(-x) for x in values]
-
-
-def _edge_or_cell(
-    law: AbstractConservationLaw, values: Variables, middle: Variables, carried: int
-) -> Variables:
-    """Primitive variables at an edge; those of the cell where the edge's are not admissible."""
-    # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
-    # that a cell falls back to first order and positivity is kept.
-    admissible = law.is_admissible(values[: len(values) - carried])
-    if admissible is None:
-        return values
-    return tuple(jnp.where(admissible, x, cell) for x, cell in zip(values, middle, strict=True))
-
-
-def _primitive(law: AbstractConservationLaw, conserved: Variables, carried: int) -> Variables:
-    """Primitive variables; of what is carried the amount in a unit of mass."""
-    n = len(conserved) - carried
-    return *law.primitive(conserved[:n]), *(x / conserved[0] for x in conserved[n:])
-
-
-def with_carried(
-    law: AbstractConservationLaw,
-    solver: Callable[..., Variables],
-    left: Variables,
-    right: Variables,
-    carried: int,
-    axis: int,
-) -> Variables:
-    """The fluxes of a solver, and what the mass takes along from upstream."""
-    n = len(left) - carried
-    fluxes = solver(law, left[:n], right[:n], axis)
-    mass = 0.5 * fluxes[0]
-    # At rest the derivative is that of the mean.
-    taken = (
-        mass * (a + b) - jnp.abs(mass) * (b - a) for a, b in zip(left[n:], right[n:], strict=True)
-    )
-    return *fluxes, *taken
+    return as_rates(component, native_or_xla(native, by_xla, *padded))
 
 
 def _point_correction(
     law: AbstractConservationLaw, padded: Variables, carried: int, axis: int
 ) -> Variables:
     """What makes a flux at a face, a point value, one whose differences are derivatives at points."""
-    values = _primitive(law, padded, carried)
+    values = primitive_variables(law, padded, carried)
     n = len(values) - carried
     fluxes = law.flux(values[:n], axis)
     fluxes = *fluxes, *(fluxes[0] * c for c in values[n:])

@@ -238,6 +238,10 @@ class CompressibleEuler(AbstractConservationLaw):
         carried = (jnp.ones_like(density), *velocity, enthalpy)
         return AdvectionParts(density, velocity[axis], pressure, critical, carried)
 
+    @property
+    def limits_fluxes(self) -> bool:
+        return self.keeps_positive
+
     def limit_fluxes(
         self, grid: Grid, padded: Variables, fluxes: Variables, axis: int, dt: Array | None
     ) -> Variables:

@@ -1,14 +1,18 @@
 """Shallow water over ground that may fall dry."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Clock,
+    PyTree,
     Rate,
     ShapeError,
     State,
@@ -24,11 +28,13 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import AbstractBoundary, Mirror, Outflow
+from physkit.native import NotTranslatableError, native_or_xla
 
 from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
+from ..._stencil_map import map_faces
 from ...finite_volume import (
     HLLC,
     MUSCL,
@@ -209,29 +215,19 @@ class ShallowWaterFV(AbstractConservationLaw):
 
     def _rates_along(self, water: ShallowWaterState, axis: int) -> list[Array]:
         """−∂F/∂x and the slope of the ground along one axis, so that they balance at rest."""
-        grid, scheme = water.grid, self.reconstruction
-        width = ghost_widths(axis, grid.dimension, scheme.width)
+        grid = water.grid
+        width = ghost_widths(axis, grid.dimension, self.reconstruction.width)
         h = water.depth.padded(width)
         m = water.momentum.padded(width)
         ground = self._ground_field(water).padded(width)
         _, *u = self.primitive((h, *(m[k] for k in range(grid.dimension))))
         # Depth h and surface s = h + b are reconstructed, and the ground is their difference: water at rest
         # has a flat surface at every edge, and limited depths stay positive (Audusse et al. 2004).
-        edges = [scheme.edges(*scheme.stencil(x, axis)) for x in (h, h + ground, *u)]
-        (h_low, h_high), (s_low, s_high), *u_edges = edges
-        b_low, b_high = s_low - h_low, s_high - h_high
-        hl, hr = edges_to_faces(h_low, h_high, axis)
-        sl, sr = edges_to_faces(s_low, s_high, axis)
-        bl, br = edges_to_faces(b_low, b_high, axis)
-        # Hydrostatic reconstruction: the ground at a face is its higher side.
-        sill = safe_maximum(bl, br)
-        # What stands above the higher side of the step is what meets.
-        over_l, over_r = safe_maximum(sl - sill, 0), safe_maximum(sr - sill, 0)
-        pairs = [edges_to_faces(low, high, axis) for low, high in u_edges]
-        left, right = (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs))
-        # Computed once, not again in each of the two cells that it flows between.
-        fluxes = computed_once(self.riemann.flux(self, left, right, axis))
-        half = 0.5 * self.gravity
+        *fluxes, step_l, step_r, slope = native_or_xla(
+            partial(self._faces_by_native_code, axis),
+            partial(self._faces_by_xla, axis),
+            (h, h + ground, *u),
+        )
         n = grid.local_shape[axis]
 
         def window(x: Array, j: int) -> Array:
@@ -239,14 +235,62 @@ class ShallowWaterFV(AbstractConservationLaw):
             return lax.slice_in_dim(x, j, j + n, axis=axis)
 
         out = [window(f, 0) - window(f, 1) for f in fluxes]
-        # The pressure of the water that the step of the ground holds back, on both sides of a face.
-        step_l, step_r = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
-        # The ground's slope inside the cell; `slope` has one ghost cell on both sides. At rest these two
-        # and the fluxes balance.
-        slope = half * (h_low + h_high) * (b_low - b_high)
-        inner = lax.slice_in_dim(slope, 1, n + 1, axis=axis)
+        # At rest the steps, the slope and the fluxes balance.
+        inner = window(slope, 0)
         out[1 + axis] = out[1 + axis] + ((window(step_r, 0) - window(step_l, 1)) + inner)
         return [x * (1 / grid.spacing[axis]) for x in out]
+
+    def _faces_by_xla(self, axis: int, values: Variables) -> Variables:
+        """What `_meet` says of all faces, from depth, surface and velocities with their ghosts."""
+        scheme = self.reconstruction
+        edges = [scheme.edges(*scheme.stencil(x, axis)) for x in values]
+        pairs = [edges_to_faces(low, high, axis) for low, high in edges]
+        below, above = (tuple(pair[side] for pair in pairs) for side in (0, 1))
+        # The other edge of the cell above each face.
+        beyond = [lax.slice_in_dim(high, 1, high.shape[axis], axis=axis) for _, high in edges[:2]]
+        *fluxes, step_l, step_r, slope = self._meet(below, above, beyond, axis)
+        # Computed once, not again in each of the two cells that they flow between.
+        return *computed_once(fluxes), step_l, step_r, slope
+
+    def _faces_by_native_code(self, axis: int, values: Variables) -> Variables:
+        # Only what faces depend on, of a few numbers.
+        law = replace_fields(self, {"bed": jnp.zeros_like(self.gravity), "wind": None})
+        params, static = eqx.partition(law, eqx.is_array)
+        scheme = self.reconstruction
+
+        def of_cells(cells: list[list[Array]], params: PyTree) -> Variables:
+            law = eqx.combine(params, static)
+            below = tuple(scheme.edges(*x[:-1])[1] for x in cells)
+            edges = [scheme.edges(*x[1:]) for x in cells]
+            above = tuple(low for low, _ in edges)
+            return law._meet(below, above, [high for _, high in edges[:2]], axis)
+
+        try:
+            return map_faces(of_cells, values, [2 * scheme.width] * len(values), params, axis)
+        except NotTranslatableError:
+            return self._faces_by_xla(axis, values)
+
+    def _meet(
+        self, below: Variables, above: Variables, beyond: Sequence[Array], axis: int
+    ) -> Variables:
+        """Fluxes; what the water that the ground's step holds back presses on both sides; the slope above.
+
+        **Arguments:** depth, surface and velocities.
+
+        - `below`, `above`: on both sides of faces; `beyond`: the first two at the far edge of the cells above.
+        """
+        (hl, sl, *ul), (hr, sr, *ur) = below, above
+        h_high, s_high = beyond
+        bl, br, b_high = sl - hl, sr - hr, s_high - h_high
+        # Hydrostatic reconstruction: the ground at a face is its higher side.
+        sill = safe_maximum(bl, br)
+        # What stands above the higher side of the step is what meets.
+        over_l, over_r = safe_maximum(sl - sill, 0), safe_maximum(sr - sill, 0)
+        fluxes = self.riemann.flux(self, (over_l, *ul), (over_r, *ur), axis)
+        half = 0.5 * self.gravity
+        steps = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
+        # The ground's slope inside the cell above.
+        return *fluxes, *steps, half * (hr + h_high) * (br - b_high)
 
     def _ground_field(self, water: ShallowWaterState) -> Field:
         grid = water.grid

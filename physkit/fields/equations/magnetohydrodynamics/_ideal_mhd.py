@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     Clock,
+    PyTree,
     Rate,
     ShapeError,
     State,
@@ -22,11 +24,13 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import AXES
+from physkit.native import NotTranslatableError, native_or_xla
 
 from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
+from ..._stencil_map import map_faces
 from ...finite_volume import (
     HLLD,
     MUSCL,
@@ -35,9 +39,11 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
-from ...finite_volume._conservation_law import (
-    difference_over_cells,
+from ...finite_volume._conservation_law import difference_over_cells
+from ...finite_volume._faces import (
+    ranges_over_domain,
     reconstruct_faces,
+    sides_of_faces,
     with_carried,
 )
 from ...finite_volume._hlld import MeetingSide, hlld_flux
@@ -46,6 +52,7 @@ from ...finite_volume._variables import (
     as_rates,
     compute_once,
     count_carried,
+    padded_variables,
     unstack,
 )
 from ...operators import difference
@@ -189,16 +196,7 @@ class IdealMHD(AbstractConservationLaw):
         grid = gas.grid
         conserved = tuple(x for p in gas.cell_parts().values() for x in unstack(p, p.data))
         cells = self.primitive(conserved[:8])
-        pairs: list[tuple[Variables, Variables]] = []
-        for axis in range(grid.dimension):
-            normal = _on_all_faces(gas.magnetic[axis], axis)
-            below, above = (
-                _with_normal(side, normal, axis) for side in reconstruct_faces(self, gas, axis)
-            )
-            # Eight fluxes read them: they are not reconstructed once for every one of the eight.
-            kept = computed_once((*below, *above))
-            pairs.append((kept[: len(below)], kept[len(below) :]))
-        faces, flows = self._fluxes_of_all_faces(pairs, count_carried(gas))
+        faces, flows = native_or_xla(self._fluxes_by_native_code, self._fluxes_by_xla, gas)
         totals: list[Array] = []
         for axis, fluxes in enumerate(faces):
             parts = [difference_over_cells(self, f, grid, axis) for f in fluxes]
@@ -209,14 +207,49 @@ class IdealMHD(AbstractConservationLaw):
             rates[f"magnetic_{AXES[k]}"] = _minus_curl(gas, edges, k)
         return rates
 
-    def _fluxes_of_all_faces(
-        self, pairs: list[tuple[Variables, Variables]], carried: int
-    ) -> tuple[list[Variables], list[Array]]:
-        """Fluxes through the faces across every axis, and which way the gas goes there.
+    def _fluxes_by_native_code(self, gas: MagnetizedGas) -> tuple[list[Variables], list[Array]]:
+        """Fluxes through the faces across every axis, and which way the gas goes there: one pass for each axis.
 
-        Of all faces at once, one long vector with the normal components first: one solver is compiled, and not
-        one for each axis.
+        Normal components come first, so that one function is compiled for all of them.
         """
+        carried, width = count_carried(gas), self.reconstruction.width
+        params, static = eqx.partition(self, eqx.is_array)
+        ranges = ranges_over_domain(self, gas)
+
+        def of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
+            law = eqx.combine(context[0], static)
+            *cells, (normal,) = cells
+            sides = sides_of_faces(law, cells, carried, context[1])
+            left, right = (_with_normal(side, normal, 0) for side in sides)
+            fluxes = with_carried(law, law.riemann.flux, left, right, carried, 0)
+            return *fluxes, flow_direction(fluxes[0], left, right, 0)
+
+        faces, flows = [], []
+        for axis in range(gas.grid.dimension):
+            padded = padded_variables(gas, width, axis)
+            values = _turned(padded, axis)
+            scales = None if ranges is None else list(_turned(tuple(ranges), axis))
+            arrays = *values, _on_all_faces(gas.magnetic[axis], axis)
+            counts = [2 * width] * len(values) + [1]
+            try:
+                *own, flow = map_faces(of_cells, arrays, counts, (params, scales), axis)
+            except NotTranslatableError:
+                return self._fluxes_by_xla(gas)
+            faces.append(_turned(tuple(own), -axis))
+            flows.append(flow)
+        return faces, flows
+
+    def _fluxes_by_xla(self, gas: MagnetizedGas) -> tuple[list[Variables], list[Array]]:
+        """The same of all faces at once, one long vector, so that one solver is compiled."""
+        pairs: list[tuple[Variables, Variables]] = []
+        for axis in range(gas.grid.dimension):
+            normal = _on_all_faces(gas.magnetic[axis], axis)
+            below, above = (
+                _with_normal(side, normal, axis) for side in reconstruct_faces(self, gas, axis)
+            )
+            # Eight fluxes read them: they are not reconstructed once for every one of the eight.
+            kept = computed_once((*below, *above))
+            pairs.append((kept[: len(below)], kept[len(below) :]))
         shapes = [left[0].shape for left, _ in pairs]
         cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
 
@@ -228,7 +261,7 @@ class IdealMHD(AbstractConservationLaw):
             )
 
         left, right = join(0), join(1)
-        fluxes = with_carried(self, self.riemann.flux, left, right, carried, 0)
+        fluxes = with_carried(self, self.riemann.flux, left, right, count_carried(gas), 0)
         fluxes = computed_once(fluxes)
         flow = flow_direction(fluxes[0], left, right, 0)
         split = [jnp.split(x, cuts) for x in (*fluxes, flow)]

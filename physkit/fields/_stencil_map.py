@@ -1,0 +1,161 @@
+"""Functions of the cells around each face, in one pass over all faces."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import PyTree, linear_call, nonzero_tangents, partition_by_tangent
+from physkit.native import NotTranslatableError, map_stencil
+
+# For each array its cells around a face, and what all faces depend on → numbers of the face.
+AtFaces = Callable[[list[list[Array]], PyTree], tuple[Array, ...]]
+Arrays = tuple[Array, ...]
+_MOST_CONTEXT = 64  # numbers of an array: each has a derivative of its own
+
+
+def map_faces(
+    function: AtFaces, arrays: Sequence[Array], num_cells: Sequence[int], context: PyTree, axis: int
+) -> Arrays:
+    """`function` of the cells around each of n faces across `axis`, by native code.
+
+    XLA makes a pass over all cells for nearly every operation of a stencil, and many more for its derivative.
+    Native code makes one, and one for derivatives of either mode.
+
+    **Arguments:**
+
+    - `function(cells, context)`: of `cells[k][j]`, the values of array k in cell j of those around a face. It
+      treats every face by itself, and closes over no array.
+    - `arrays`: n + cells − 1 long along `axis`, otherwise alike; `num_cells`: of each array around a face.
+    - `context`: a pytree of arrays of a few numbers.
+
+    **Errors:** `NotTranslatableError` where `function` has operations that native code has not, or there is no
+    compiler: then it is for the caller to do without.
+    """
+    if any(x.size > _MOST_CONTEXT for x in jax.tree.leaves(context)):
+        raise NotTranslatableError("a context of many numbers")
+    shape = arrays[0].shape
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    flat = tuple(x.reshape(outer, x.shape[axis], inner) for x in arrays)
+    out = _map(function, tuple(num_cells), flat, context)
+    return tuple(x.reshape(*shape[:axis], x.shape[1], *shape[axis + 1 :]) for x in out)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _map(function: AtFaces, num_cells: tuple[int, ...], arrays: Arrays, context: PyTree) -> Arrays:
+    def at_face(cells: list[list[Array]], context: PyTree) -> tuple[list[list[Array]], list[Array]]:
+        return [[x] for x in function(cells, context)], []
+
+    out, _ = map_stencil(at_face, arrays, num_cells, context)
+    return tuple(out)
+
+
+@partial(_map.defjvp, symbolic_zeros=True)
+def _(
+    function: AtFaces, num_cells: tuple[int, ...], primals: PyTree, tangents: PyTree
+) -> tuple[Arrays, Arrays]:
+    dots = nonzero_tangents(tangents)
+    out = _map(function, num_cells, *primals)
+    maps = _Tangent(function, num_cells), _Cotangent(function, num_cells, dots)
+    return out, linear_call(*maps, primals, dots)
+
+
+class _Tangent:
+    """Tangents of the faces from those of arrays and context, with None for those that are zero."""
+
+    def __init__(self, function: AtFaces, num_cells: tuple[int, ...]) -> None:
+        self.function, self.num_cells = function, num_cells
+
+    def __call__(self, primals: PyTree, dots: PyTree) -> Arrays:
+        (arrays, context), (array_dots, context_dots) = primals, dots
+        counts = self.num_cells
+        moving = [k for k, dot in enumerate(array_dots) if dot is not None]
+
+        def function(cells: list[list[Array]], both: PyTree) -> Arrays:
+            cell_dots = [[None] * count for count in counts]
+            for k, values in zip(moving, cells[len(counts) :], strict=True):
+                cell_dots[k] = values
+            inputs, dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
+            varying, fixed = partition_by_tangent(inputs, dots)
+            return jax.jvp(partial(_of_varying, self.function, fixed), (varying,), (dots,))[1]
+
+        both_counts = (*counts, *(counts[k] for k in moving))
+        both_arrays = (*arrays, *(array_dots[k] for k in moving))
+        try:
+            return _map(function, both_counts, both_arrays, (context, context_dots))
+        except NotTranslatableError:
+            return _by_xla(function, both_counts, both_arrays, (context, context_dots))
+
+
+class _Cotangent:
+    """Cotangents of arrays and context from those of the faces, where there is a tangent."""
+
+    def __init__(self, function: AtFaces, num_cells: tuple[int, ...], dots: PyTree) -> None:
+        self.function, self.num_cells = function, num_cells
+        self.moves, self.context_moves = jax.tree.map(
+            lambda dot: None if dot is None else True, dots, is_leaf=lambda dot: dot is None
+        )
+
+    def __call__(self, primals: PyTree, cotangents: Arrays) -> PyTree:
+        return _pull_back(self, *primals, cotangents)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
+    counts = maps.num_cells
+
+    def at_face(cells: list[list[Array]], context: PyTree) -> tuple[list[list[Array]], list[Array]]:
+        moves = [[move] * count for move, count in zip(maps.moves, counts, strict=True)]
+        inputs = cells[: len(counts)], context
+        varying, fixed = partition_by_tangent(inputs, (moves, maps.context_moves))
+        _, back = jax.vjp(partial(_of_varying, maps.function, fixed), varying)
+        ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
+        return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
+
+    all_counts = (*counts, *(1 for _ in cotangents))
+    try:
+        of_arrays, of_context = map_stencil(at_face, (*arrays, *cotangents), all_counts, context)
+    except NotTranslatableError:
+        return _pull_back_by_xla(maps, arrays, context, cotangents)
+    of_arrays = iter(of_arrays)
+    back = tuple(None if move is None else next(of_arrays) for move in maps.moves)
+    return back, jax.tree.unflatten(jax.tree.structure(maps.context_moves), of_context)
+
+
+@_pull_back.defjvp
+def _(maps: _Cotangent, primals: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree]:
+    """Derivatives of cotangents, which have no rule of their own, are XLA's."""
+    _, dots = jax.jvp(partial(_pull_back_by_xla, maps), primals, tangents)
+    return _pull_back(maps, *primals), dots
+
+
+def _pull_back_by_xla(
+    maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays
+) -> PyTree:
+    inputs = arrays, context
+    varying, fixed = partition_by_tangent(inputs, (maps.moves, maps.context_moves))
+
+    def function(varying: PyTree) -> Arrays:
+        return _by_xla(maps.function, maps.num_cells, *eqx.combine(varying, fixed))
+
+    return jax.vjp(function, varying)[1](cotangents)[0]
+
+
+def _by_xla(
+    function: AtFaces, num_cells: tuple[int, ...], arrays: Arrays, context: PyTree
+) -> Arrays:
+    n = arrays[0].shape[1] - (num_cells[0] - 1)
+    cells = [
+        [jax.lax.slice_in_dim(x, j, j + n, axis=1) for j in range(count)]
+        for x, count in zip(arrays, num_cells, strict=True)
+    ]
+    shape = (arrays[0].shape[0], n, arrays[0].shape[2])
+    return tuple(jnp.broadcast_to(x, shape) for x in function(cells, context))
+
+
+def _of_varying(function: AtFaces, fixed: PyTree, varying: PyTree) -> Arrays:
+    return function(*eqx.combine(varying, fixed))

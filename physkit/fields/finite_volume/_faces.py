@@ -1,0 +1,181 @@
+"""What meets at the faces of cells, and the fluxes of its waves: by XLA, and by native code in one pass."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from physkit.core import PyTree
+
+from .._stencil_map import map_faces
+from ._reconstruction import AbstractReconstruction, edges_to_faces
+from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables
+from ._variables import (
+    FieldComponent,
+    component_fields,
+    count_carried,
+    padded_variables,
+    unstack,
+)
+
+
+@runtime_checkable
+class SolvedLaw(RiemannLaw, Protocol):
+    """A law with its schemes; `AbstractConservationLaw` says what each means."""
+
+    riemann: AbstractRiemannSolver
+    reconstruction: AbstractReconstruction
+
+    def is_admissible(self, values: Variables) -> Bool[Array, "..."] | None: ...
+
+
+def fluxes_by_xla(
+    law: SolvedLaw,
+    padded: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    axis: int,
+) -> Variables:
+    """The fluxes of waves through all faces across `axis`, and what the mass takes along."""
+    left, right = _faces_of_padded(law, padded, carried, ranges, axis)
+    return with_carried(law, law.riemann.flux, left, right, carried, axis)
+
+
+def fluxes_by_native_code(
+    law: SolvedLaw,
+    padded: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    axis: int,
+) -> Variables:
+    """The same in one pass.
+
+    **Errors:** `NotTranslatableError` for laws and schemes with operations that are not translated.
+    """
+    params, static = eqx.partition(law, eqx.is_array)
+
+    def of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
+        law = eqx.combine(context[0], static)
+        left, right = sides_of_faces(law, cells, carried, context[1])
+        return with_carried(law, law.riemann.flux, left, right, carried, axis)
+
+    counts = [2 * law.reconstruction.width] * len(padded)
+    return map_faces(of_cells, padded, counts, (params, ranges), axis)
+
+
+def reconstruct_faces(
+    law: SolvedLaw, component: FieldComponent, axis: int
+) -> tuple[Variables, Variables]:
+    """Primitive variables below and above every face across `axis`."""
+    padded = padded_variables(component, law.reconstruction.width, axis)
+    ranges = ranges_over_domain(law, component)
+    return _faces_of_padded(law, padded, count_carried(component), ranges, axis)
+
+
+def sides_of_faces(
+    law: SolvedLaw,
+    cells: Sequence[Sequence[Array]],
+    carried: int,
+    ranges: list[Array] | None,
+) -> tuple[Variables, Variables]:
+    """Primitive variables below and above faces, from the conserved ones of the cells around them.
+
+    `cells`: by variable, then by cell.
+    """
+    points = [reconstructed_variables(law, point, carried) for point in zip(*cells, strict=True)]
+    values = list(zip(*points, strict=True))
+    _, below = _edges_of_cells(law, [x[:-1] for x in values], carried, ranges)
+    above, _ = _edges_of_cells(law, [x[1:] for x in values], carried, ranges)
+    return below, above
+
+
+def with_carried(
+    law: SolvedLaw,
+    solver: Callable[..., Variables],
+    left: Variables,
+    right: Variables,
+    carried: int,
+    axis: int,
+) -> Variables:
+    """The fluxes of a solver, and what the mass takes along from upstream."""
+    n = len(left) - carried
+    fluxes = solver(law, left[:n], right[:n], axis)
+    mass = 0.5 * fluxes[0]
+    # At rest the derivative is that of the mean.
+    taken = (
+        mass * (a + b) - jnp.abs(mass) * (b - a) for a, b in zip(left[n:], right[n:], strict=True)
+    )
+    return *fluxes, *taken
+
+
+def ranges_over_domain(law: SolvedLaw, component: FieldComponent) -> list[Array] | None:
+    """The range of every variable over the domain, without its ghosts, for schemes that ask for it."""
+    if not law.reconstruction.is_high_order:
+        return None
+    fields = component_fields(component)
+    grid = next(iter(fields.values())).grid
+    own = tuple(x for field in fields.values() for x in unstack(field, field.data))
+    values = jax.lax.stop_gradient(reconstructed_variables(law, own, count_carried(component)))
+    return [grid.max(x) + grid.max(-x) for x in values]
+
+
+def reconstructed_variables(law: SolvedLaw, conserved: Variables, carried: int) -> Variables:
+    """The variables that the law's scheme reconstructs."""
+    uses_primitive = law.reconstruction.uses_primitive
+    return primitive_variables(law, conserved, carried) if uses_primitive else conserved
+
+
+def _faces_of_padded(
+    law: SolvedLaw,
+    padded: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    axis: int,
+) -> tuple[Variables, Variables]:
+    scheme = law.reconstruction
+    stencils = [scheme.stencil(x, axis) for x in reconstructed_variables(law, padded, carried)]
+    low, high = _edges_of_cells(law, stencils, carried, ranges)
+    pairs = [edges_to_faces(a, b, axis) for a, b in zip(low, high, strict=True)]
+    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+
+
+def _edges_of_cells(
+    law: SolvedLaw,
+    stencils: Sequence[Sequence[Array]],
+    carried: int,
+    ranges: list[Array] | None,
+) -> tuple[Variables, Variables]:
+    """Primitive variables at the low and at the high edge of cells, from the cells around them."""
+    scheme = law.reconstruction
+    if ranges is None:
+        edges = [scheme.edges(*cells) for cells in stencils]
+    else:
+        edges = [scheme.edges_of_scale(s, *x) for s, x in zip(ranges, stencils, strict=True)]
+    low, high = (tuple(e[side] for e in edges) for side in (0, 1))
+    # A stencil of 2·width − 1 cells: its middle is the cell itself.
+    middle = tuple(cells[scheme.width - 1] for cells in stencils)
+    if not scheme.uses_primitive:
+        # Only the edges of what was reconstructed are made primitive.
+        low, high, middle = (primitive_variables(law, x, carried) for x in (low, high, middle))
+    if scheme.is_high_order:
+        low, high = (_edge_or_cell(law, x, middle, carried) for x in (low, high))
+    return low, high
+
+
+def _edge_or_cell(law: SolvedLaw, values: Variables, middle: Variables, carried: int) -> Variables:
+    """Primitive variables at an edge; those of the cell where the edge's are not admissible."""
+    # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
+    # that a cell falls back to first order and positivity is kept.
+    admissible = law.is_admissible(values[: len(values) - carried])
+    if admissible is None:
+        return values
+    return tuple(jnp.where(admissible, x, cell) for x, cell in zip(values, middle, strict=True))
+
+
+def primitive_variables(law: SolvedLaw, conserved: Variables, carried: int) -> Variables:
+    """Primitive variables; of what is carried the amount in a unit of mass."""
+    n = len(conserved) - carried
+    return *law.primitive(conserved[:n]), *(x / conserved[0] for x in conserved[n:])

@@ -1,0 +1,266 @@
+"""Functions at faces by native code: the numbers and derivatives of XLA's, by vector instructions."""
+
+import platform
+import re
+import subprocess
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Clock, StepCount, cast_floats
+from physkit.fields import _stencil_map
+from physkit.fields._stencil_map import map_faces
+from physkit.fields.finite_volume import (
+    AWENO5,
+    HLL,
+    HLLC,
+    MUSCL,
+    WENO5,
+    AUSMPlus,
+    ExactRiemann,
+    MonotonizedCentral,
+    PiecewiseConstant,
+    Roe,
+    Rusanov,
+    Superbee,
+)
+from physkit.native import (
+    NotTranslatableError,
+    _compiler,
+    _map_stencil,
+    map_stencil,
+    native_code_is_used,
+)
+
+pytestmark = pytest.mark.skipif(
+    not native_code_is_used(), reason="without a C compiler, or on a GPU, all of it is XLA's"
+)
+
+CLOCK = Clock.at(StepCount.of(0), jnp.asarray(0.0), jnp.asarray(0.01), None)
+
+
+def _formula(cells, context):
+    """Every kind of operation that derivatives go through, of three arrays with 4, 1 and 2 cells."""
+    (a, b, c, d), (e,), (f, g) = cells
+    slope = jnp.where(b > a, jnp.sqrt(jnp.abs(c) + 1), b * d)
+    return (
+        slope * context["scale"] + e * f,
+        jnp.maximum(a, g) / (context["offset"][1] + e * e),
+        jnp.zeros_like(a),
+    )
+
+
+def _arguments(axis, shape):
+    rng = np.random.default_rng(0)
+    counts = (4, 1, 2)
+    arrays = []
+    for count in counts:
+        own = list(shape)
+        own[axis] += count - 1
+        arrays.append(jnp.asarray(rng.normal(size=own)))
+    return arrays, counts, {"scale": jnp.asarray(1.5), "offset": jnp.asarray([0.1, 2.0])}
+
+
+def _reference(arrays, counts, context, axis):
+    n = arrays[0].shape[axis] - (counts[0] - 1)
+    cells = [
+        [jax.lax.slice_in_dim(x, j, j + n, axis=axis) for j in range(count)]
+        for x, count in zip(arrays, counts, strict=True)
+    ]
+    return _formula(cells, context)
+
+
+# Blocks that are full, that are not, of one face; columns of several blocks.
+SHAPES = [(0, (1,)), (0, (64,)), (0, (131,)), (0, (5, 70)), (1, (3, 66)), (1, (2, 3, 65))]
+
+
+@pytest.mark.parametrize(("axis", "shape"), SHAPES)
+def test_values_and_derivatives_are_those_of_slices(axis, shape):
+    arrays, counts, context = _arguments(axis, shape)
+    inputs = arrays, context
+    rng = np.random.default_rng(1)
+    dots, more = (
+        jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), inputs) for _ in range(2)
+    )
+
+    def native(inputs):
+        return map_faces(_formula, inputs[0], counts, inputs[1], axis)
+
+    def sliced(inputs):
+        return _reference(inputs[0], counts, inputs[1], axis)
+
+    def everything(function):
+        def loss(inputs):
+            return sum(jnp.sum(jnp.sin(x)) for x in function(inputs))
+
+        gradient = jax.grad(loss)
+        tangents = jax.jvp(function, (inputs,), (dots,))
+        back = jax.vjp(lambda i: jax.jvp(function, (i,), (dots,))[1], inputs)[1](tangents[0])
+        return (
+            tangents,
+            gradient(inputs),
+            back,
+            jax.jvp(gradient, (inputs,), (more,))[1],
+            jax.vmap(gradient)(jax.tree.map(lambda x: jnp.stack([x, 2 * x]), inputs)),
+        )
+
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12),
+        jax.jit(everything, static_argnums=0)(native),
+        jax.jit(everything, static_argnums=0)(sliced),
+    )
+
+
+def test_only_what_moves_gets_a_cotangent(monkeypatch):
+    arrays, counts, context = _arguments(0, (70,))
+    written = []
+
+    def record(*arguments):
+        results, sums = map_stencil(*arguments)
+        written.append((len(results), len(sums)))
+        return results, sums
+
+    monkeypatch.setattr(_stencil_map, "map_stencil", record)
+
+    def loss(first):
+        return map_faces(_formula, [first, *arrays[1:]], counts, context, 0)[0].sum()
+
+    gradient = jax.jit(jax.grad(loss))(arrays[0])
+    # The three numbers of faces, and on the way back the first array's cotangent alone.
+    assert (written[0], written[-1]) == ((3, 0), (1, 0))
+    reference = jax.grad(lambda a: _reference([a, *arrays[1:]], counts, context, 0)[0].sum())
+    np.testing.assert_allclose(gradient, reference(arrays[0]), rtol=1e-13)
+
+
+def test_what_cannot_be_translated_is_an_error():
+    arrays, counts, context = _arguments(0, (7,))
+    with pytest.raises(NotTranslatableError, match="sin"):
+        map_faces(lambda cells, _: (jnp.sin(cells[0][0]),), arrays, counts, context, 0)
+    with pytest.raises(NotTranslatableError, match="many numbers"):
+        map_faces(_formula, arrays, counts, {**context, "bed": jnp.zeros(100)}, 0)
+
+
+def _gas(grid, **options):
+    rng = np.random.default_rng(2)
+    density, pressure = (1 + 0.3 * jnp.asarray(rng.random(grid.shape)) for _ in range(2))
+    velocity = jnp.asarray(rng.normal(size=(grid.dimension, *grid.shape)))
+    return pk.components.Gas.from_primitive(grid, density, velocity, pressure, gamma=1.4, **options)
+
+
+def _euler(dimension, **options):
+    grid = pk.Grid(pk.Box((1.0,) * dimension), (9, 7, 5)[:dimension])
+    return pk.equations.CompressibleEuler(1.4, **options), _gas(grid)
+
+
+def _magnetized(dimension, **options):
+    grid = pk.Grid(pk.Box((1.0,) * dimension), (8, 7, 6)[:dimension])
+    rng = np.random.default_rng(3)
+    density, pressure = (1 + 0.3 * jnp.asarray(rng.random(grid.shape)) for _ in range(2))
+    velocity = tuple(jnp.asarray(rng.normal(size=(3, *grid.shape))))
+    gas = pk.components.MagnetizedGas.from_primitive(
+        grid, density, velocity, pressure, magnetic=(0.5, 0.3, 0.2), gamma=5 / 3
+    )
+    return pk.equations.IdealMHD(5 / 3, **options), gas
+
+
+def _water(**options):
+    grid = pk.Grid(pk.Box((1.0, 1.0)), (9, 7))
+    rng = np.random.default_rng(4)
+    depth = jnp.asarray(np.maximum(rng.normal(size=grid.shape), 0))
+    velocity = tuple(jnp.asarray(rng.normal(size=(2, *grid.shape))))
+    bed = jnp.asarray(rng.normal(size=grid.shape))
+    state = pk.components.ShallowWaterState.of(grid, depth, velocity)
+    return pk.equations.ShallowWaterFV(bed=bed, coriolis=0.1, **options), state
+
+
+LAWS = {
+    "gas on a line": lambda: _euler(1),
+    "gas in the plane": lambda: _euler(2, riemann=HLLC(), reconstruction=MUSCL(Superbee())),
+    "gas in space": lambda: _euler(3, riemann=HLL(), reconstruction=MUSCL(MonotonizedCentral())),
+    "fifth order": lambda: _euler(2, reconstruction=WENO5()),
+    "points": lambda: _euler(2, reconstruction=AWENO5(), riemann=Rusanov()),
+    "Roe": lambda: _euler(2, riemann=Roe(), reconstruction=PiecewiseConstant()),
+    "AUSM": lambda: _euler(2, riemann=AUSMPlus()),
+    "exact": lambda: _euler(1, riemann=ExactRiemann()),
+    "positive": lambda: _euler(2, keeps_positive=True),
+    "viscous": lambda: _euler(2, viscosity=0.01, conductivity=0.02),
+    "magnetized on a line": lambda: _magnetized(1),
+    "magnetized in the plane": lambda: _magnetized(2),
+    "magnetized in space": lambda: _magnetized(3, riemann=HLL(), reconstruction=WENO5()),
+    "water": lambda: _water(),
+    "water, HLL": lambda: _water(riemann=HLL(), dry=1e-3),
+}
+
+
+def _rate_and_derivatives(law, state):
+    numbers, rest = eqx.partition((law, state), eqx.is_inexact_array)
+    rng = np.random.default_rng(5)
+    dots = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), numbers)
+
+    def rate(numbers):
+        law, state = eqx.combine(numbers, rest)
+        return jax.tree.leaves(law.rate(CLOCK, state))
+
+    def loss(numbers):
+        return sum(jnp.sum(jnp.cos(x)) for x in rate(numbers))
+
+    def everything(numbers):
+        return jax.jvp(rate, (numbers,), (dots,)), jax.grad(loss)(numbers)
+
+    traced = jax.jit(everything).trace(numbers)
+    return str(traced.jaxpr).count("ffi_call"), traced.lower().compile()(numbers)
+
+
+QUICK = ("gas on a line", "exact", "magnetized on a line", "water")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in LAWS]
+)
+def test_rates_and_their_derivatives_are_those_of_xla(name, monkeypatch):
+    law, state = LAWS[name]()
+    kernels, native = _rate_and_derivatives(law, state)
+    monkeypatch.setenv("PHYSKIT_NATIVE", "0")
+    none, by_xla = _rate_and_derivatives(law, state)
+    assert none == 0
+    # Its logarithms and powers are not translated.
+    assert (kernels == 0) == (name == "exact")
+    size = max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(by_xla))
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12 * size), native, by_xla
+    )
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("name", ["gas in the plane", "magnetized in the plane", "water"])
+def test_rates_and_cotangents_are_vector_instructions(name, dtype, monkeypatch):
+    compiler = _compiler.c_compiler()
+    if platform.machine() != "x86_64" or compiler is None or "clang" in compiler[0]:
+        pytest.skip("looks at what GCC makes for processors with AVX2")
+    sources, load = [], _map_stencil.load_handler
+
+    def record(code, *arguments):
+        sources.append(code)
+        return load(code, *arguments)
+
+    monkeypatch.setattr(_map_stencil, "load_handler", record)
+    law, state = cast_floats(LAWS[name](), dtype)
+    clock = cast_floats(CLOCK, dtype)
+    numbers, rest = eqx.partition((law, state), eqx.is_inexact_array)
+
+    def loss(numbers):
+        law, state = eqx.combine(numbers, rest)
+        return sum(jnp.sum(x) for x in jax.tree.leaves(law.rate(clock, state)))
+
+    jax.eval_shape(jax.grad(loss), numbers)
+    letter = "s" if dtype == jnp.float32 else "d"
+    command = [*compiler, *_compiler._OPTIONS, "-ffp-contract=off", "-march=x86-64-v3"]
+    command += ["-fno-trapping-math", f"-I{jax.ffi.include_dir()}", "-S", "-x", "c", "-", "-o", "-"]
+    assert sources
+    for code in {sources[0], sources[-1]}:
+        done = subprocess.run(command, input=code, capture_output=True, text=True, check=True)
+        assert re.search(rf"\bvdivp{letter}\s", done.stdout)
