@@ -1,8 +1,9 @@
-"""Loops over pairs of particles as native code: JAX functions as C, or as kernels of GPUs.
+"""Loops over pairs of particles and over faces of cells as native code: JAX functions as C, or as kernels of GPUs.
 
 XLA makes several passes of such loops, some of which run on one core. Where there is a C compiler, sums over
-pairs and neighbor searches on CPUs are one pass on all cores; on NVIDIA's GPUs sums over pairs are one kernel,
-by Triton. Everywhere else, and for what is not translated, XLA's are used.
+pairs, neighbor searches and functions of the cells around each face are one pass on all cores of a CPU; on
+NVIDIA's GPUs sums over pairs are one kernel, by Triton. Everywhere else, and for what is not translated, XLA's
+are used.
 """
 
 from typing import TYPE_CHECKING

@@ -37,7 +37,7 @@ _unanswered: set[tuple[str, ...]] = set()  # compilers that took too long, and a
 
 
 def native_code_is_used() -> bool:
-    """Whether sums over pairs are native code on CPUs.
+    """Whether loops over pairs and faces are native code on CPUs.
 
     They are where programs run on a CPU, there is a C compiler, and PHYSKIT_NATIVE is neither 0 nor cuda. It
     must be 0 for programs that `jax.export` writes for other processes, which have no such code, or for other
@@ -136,8 +136,8 @@ def _load_handler(source: str, entry: str, exact: bool) -> str | None:
         if isinstance(error, subprocess.TimeoutExpired):
             _unanswered.add(compiler)
         warnings.warn(
-            f"no native code for a sum over pairs, which will be slower ({error}); PHYSKIT_NATIVE=0 in the "
-            "environment does without it",
+            f"no native code for a sum over pairs or for fluxes, which will be slower ({error}); "
+            "PHYSKIT_NATIVE=0 in the environment does without it",
             PhyskitWarning,
             stacklevel=4,
         )

@@ -145,12 +145,12 @@ def _check_compiler() -> Iterator[Finding]:
         yield (
             "note",
             "C compiler",
-            "none found: sums over pairs of particles take two to three times as long on CPUs",
+            "none found: pairs of particles and flows of gas take two to three times as long on CPUs",
         )
     elif not native_code_is_used():
         yield "note", "C compiler", f"{compiler[0]}, not used on GPUs and with PHYSKIT_NATIVE=0"
     else:
-        yield "ok", "C compiler", f"{compiler[0]} makes sums over pairs of particles native code"
+        yield "ok", "C compiler", f"{compiler[0]} makes pairs of particles and flows of gas native code"
 
 
 def _check_environment() -> Iterator[Finding]:
