@@ -1,4 +1,4 @@
-"""Loops over pairs of particles and over faces of cells as native code: JAX functions as C, or as kernels of GPUs.
+"""Loops over pairs of particles and faces of cells as native code: JAX functions as C, or kernels of GPUs.
 
 XLA makes several passes of such loops, some of which run on one core. Where there is a C compiler, sums over
 pairs, neighbor searches and functions of the cells around each face are one pass on all cores of a CPU; on

@@ -150,7 +150,11 @@ def _check_compiler() -> Iterator[Finding]:
     elif not native_code_is_used():
         yield "note", "C compiler", f"{compiler[0]}, not used on GPUs and with PHYSKIT_NATIVE=0"
     else:
-        yield "ok", "C compiler", f"{compiler[0]} makes pairs of particles and flows of gas native code"
+        yield (
+            "ok",
+            "C compiler",
+            f"{compiler[0]} makes pairs of particles and flows of gas native code",
+        )
 
 
 def _check_environment() -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """Shallow water over ground that may fall dry."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 
@@ -241,18 +240,22 @@ class ShallowWaterFV(AbstractConservationLaw):
         return [x * (1 / grid.spacing[axis]) for x in out]
 
     def _faces_by_xla(self, axis: int, values: Variables) -> Variables:
-        """What `_meet` says of all faces, from depth, surface and velocities with their ghosts."""
+        """Fluxes and steps as of `_meet`, and `_slope` of the cell above, for all faces across an axis.
+
+        `values`: depth, surface and velocities with their ghosts.
+        """
         scheme = self.reconstruction
         edges = [scheme.edges(*scheme.stencil(x, axis)) for x in values]
         pairs = [edges_to_faces(low, high, axis) for low, high in edges]
         below, above = (tuple(pair[side] for pair in pairs) for side in (0, 1))
-        # The other edge of the cell above each face.
-        beyond = [lax.slice_in_dim(high, 1, high.shape[axis], axis=axis) for _, high in edges[:2]]
-        *fluxes, step_l, step_r, slope = self._meet(below, above, beyond, axis)
+        *fluxes, step_l, step_r = self._meet(below, above, axis)
+        slope = self._slope(*edges[:2])
+        slope = lax.slice_in_dim(slope, 1, slope.shape[axis], axis=axis)
         # Computed once, not again in each of the two cells that they flow between.
         return *computed_once(fluxes), step_l, step_r, slope
 
     def _faces_by_native_code(self, axis: int, values: Variables) -> Variables:
+        """The same in one pass."""
         # Only what faces depend on, of a few numbers.
         law = replace_fields(self, {"bed": jnp.zeros_like(self.gravity), "wind": None})
         params, static = eqx.partition(law, eqx.is_array)
@@ -263,34 +266,31 @@ class ShallowWaterFV(AbstractConservationLaw):
             below = tuple(scheme.edges(*x[:-1])[1] for x in cells)
             edges = [scheme.edges(*x[1:]) for x in cells]
             above = tuple(low for low, _ in edges)
-            return law._meet(below, above, [high for _, high in edges[:2]], axis)
+            return *law._meet(below, above, axis), law._slope(*edges[:2])
 
         try:
             return map_faces(of_cells, values, [2 * scheme.width] * len(values), params, axis)
         except NotTranslatableError:
             return self._faces_by_xla(axis, values)
 
-    def _meet(
-        self, below: Variables, above: Variables, beyond: Sequence[Array], axis: int
-    ) -> Variables:
-        """Fluxes; what the water that the ground's step holds back presses on both sides; the slope above.
+    def _meet(self, below: Variables, above: Variables, axis: int) -> Variables:
+        """Fluxes, and what the water that the ground's step holds back presses, below and above faces.
 
-        **Arguments:** depth, surface and velocities.
-
-        - `below`, `above`: on both sides of faces; `beyond`: the first two at the far edge of the cells above.
+        `below`, `above`: depth, surface and velocities.
         """
         (hl, sl, *ul), (hr, sr, *ur) = below, above
-        h_high, s_high = beyond
-        bl, br, b_high = sl - hl, sr - hr, s_high - h_high
         # Hydrostatic reconstruction: the ground at a face is its higher side.
-        sill = safe_maximum(bl, br)
+        sill = safe_maximum(sl - hl, sr - hr)
         # What stands above the higher side of the step is what meets.
         over_l, over_r = safe_maximum(sl - sill, 0), safe_maximum(sr - sill, 0)
         fluxes = self.riemann.flux(self, (over_l, *ul), (over_r, *ur), axis)
         half = 0.5 * self.gravity
-        steps = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
-        # The ground's slope inside the cell above.
-        return *fluxes, *steps, half * (hr + h_high) * (br - b_high)
+        return *fluxes, half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
+
+    def _slope(self, depth: tuple[Array, Array], surface: tuple[Array, Array]) -> Array:
+        """What the ground's slope inside of cells presses, from the values at their two edges."""
+        (h_low, h_high), (s_low, s_high) = depth, surface
+        return 0.5 * self.gravity * (h_low + h_high) * ((s_low - h_low) - (s_high - h_high))
 
     def _ground_field(self, water: ShallowWaterState) -> Field:
         grid = water.grid
