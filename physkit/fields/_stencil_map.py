@@ -61,7 +61,7 @@ def _(
     dots = nonzero_tangents(tangents)
     out = _map(function, num_cells, *primals)
     maps = _Tangent(function, num_cells), _Cotangent(function, num_cells, dots)
-    return out, linear_call(*maps, primals, dots)
+    return out, linear_call(*maps, primals, dots, result=out)
 
 
 class _Tangent:

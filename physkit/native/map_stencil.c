@@ -55,6 +55,6 @@ XLA_FFI_Error *map_stencil(XLA_FFI_CallFrame *frame) {
   map.faces = size_of(arguments[0], 2) - ($first_cells - 1);
   map.columns = (map.inner + BLOCK - 1) / BLOCK;
   const int64_t items = count_members(arguments[0], 3) * map.outer * map.columns;
-  if (items > 0) run_chunks(frame, map_columns, &map, items, 1 + 512 / map.faces);
+  if (items > 0 && map.faces > 0) run_chunks(frame, map_columns, &map, items, 1 + 512 / map.faces);
   return NULL;
 }

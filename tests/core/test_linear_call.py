@@ -114,3 +114,39 @@ def test_a_transpose_of_another_structure_raises(case):
 
     with pytest.raises(TypeError, match="disagree"):
         jax.vjp(f, x)[1](c)
+
+
+def test_a_gradient_does_not_trace_what_it_does_not_use(case):
+    with_linear_call, plain, x, w, c = case
+    traced = []
+
+    class Map:
+        def __init__(self, function):
+            self.function = function
+
+        def __call__(self, residuals, linear):
+            traced.append(self.function)
+            return self.function(residuals, linear)
+
+    @jax.custom_jvp
+    def function(x):
+        return plain(x, w)
+
+    @function.defjvp
+    def _(primals, tangents):
+        out = function(*primals)
+        maps, residuals = (Map(_forward), Map(_transpose)), {"weight": w, "index": index}
+        dot = linear_call(*maps, residuals, {"x": tangents[0]}, result={"y": out})
+        return out, dot["y"]
+
+    ring = np.arange(N)
+    index = jnp.asarray(np.stack([(ring + 1) % N, (ring - 1) % N], axis=1))
+    gradient = jax.jit(jax.grad(lambda x: jnp.vdot(c, function(x))))(x)
+    assert set(traced) == {_transpose}
+    np.testing.assert_allclose(gradient, jax.grad(lambda x: jnp.vdot(c, plain(x, w)))(x), rtol=1e-6)
+    traced.clear()
+    # A map of many tangents, and what is not differentiated at all.
+    dots = jnp.eye(N)
+    many = jax.jit(jax.vmap(lambda dot: jax.jvp(function, (x,), (dot,))[1]))(dots)
+    assert set(traced) == {_forward}
+    np.testing.assert_allclose(many.T, jax.jacobian(lambda x: plain(x, w))(x), rtol=1e-5, atol=1e-6)

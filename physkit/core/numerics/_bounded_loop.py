@@ -96,7 +96,8 @@ def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree
     )
     maps = _Forward(form, limit), _Backward(form, limit)
     residuals = varying, fixed, starts, count
-    return after, linear_call(*maps, residuals, (varying_tangents, carry_tangents))
+    linear = varying_tangents, carry_tangents
+    return after, linear_call(*maps, residuals, linear, result=carry_tangents)
 
 
 def _is_none(x: Any) -> bool:

@@ -25,7 +25,11 @@ _linear.multiple_results = True
 
 
 def linear_call(
-    forward: Callable, transpose: Callable, residuals: PyTree, linear: PyTree
+    forward: Callable,
+    transpose: Callable,
+    residuals: PyTree,
+    linear: PyTree,
+    result: PyTree | None = None,
 ) -> PyTree:
     """y = forward(residuals, linear): a map that is linear in `linear`, with a hand-written transpose.
 
@@ -41,13 +45,17 @@ def linear_call(
       additional first axis.
     - `residuals`: what the map depends on; arrays of any dtype, differentiable where floating.
     - `linear`: floating arrays.
+    - `result`: arrays like the result, or their shapes, where they are known: then `forward` is traced only
+      where it is used, and not for a gradient.
 
     **Errors:** `TypeError`, when it is differentiated, for a transpose whose result has another structure
     than `linear`.
     """
     residual_leaves, residual_tree = jax.tree.flatten(residuals)
     linear_leaves, linear_tree = jax.tree.flatten(linear)
-    result_tree = jax.tree.structure(jax.eval_shape(forward, residuals, linear))
+    if result is None:
+        result = jax.eval_shape(forward, residuals, linear)
+    shapes, result_tree = jax.tree.flatten(result)
     # A primitive takes a flat list of arrays: the trees travel in its parameters.
     out = _linear.bind(
         *residual_leaves,
@@ -55,6 +63,7 @@ def linear_call(
         forward=_OnLeaves(forward, residual_tree, linear_tree, result_tree),
         transpose=_OnLeaves(transpose, residual_tree, result_tree, linear_tree),
         num_residuals=len(residual_leaves),
+        shapes=_shapes(shapes),
     )
     return jax.tree.unflatten(result_tree, out)
 
@@ -111,29 +120,33 @@ def _apply_jitted(function, residuals, linear):
 # --- the rules of the primitive: residuals first, linear arguments after them -----------------------
 
 
-def _lower(*args, forward, transpose, num_residuals):
+def _shapes(leaves: Leaves) -> tuple[tuple[tuple[int, ...], Any], ...]:
+    """Shapes and dtypes of arrays, of the result as a parameter of the primitive."""
+    return tuple((tuple(x.shape), jnp.dtype(x.dtype)) for x in leaves)
+
+
+def _lower(*args, forward, transpose, num_residuals, shapes):
     """What the primitive means to the compiler: `forward` inlined."""
-    del transpose
+    del transpose, shapes
     return forward(list(args[:num_residuals]), list(args[num_residuals:]))
 
 
-def _evaluate(*args, forward, transpose, num_residuals):
+def _evaluate(*args, forward, transpose, num_residuals, shapes):
     """The primitive outside of any trace: compiled, not operation by operation."""
-    del transpose
+    del transpose, shapes
     return _apply_jitted(forward, list(args[:num_residuals]), list(args[num_residuals:]))
 
 
-def _abstract_eval(*args, **params):
-    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in args]
-    out = jax.eval_shape(partial(_lower, **params), *shapes)
-    return [jax.core.ShapedArray(o.shape, o.dtype) for o in out]
+def _abstract_eval(*args, shapes, **params):
+    del args, params
+    return [jax.core.ShapedArray(*shape) for shape in shapes]
 
 
-def _jvp(primals, tangents, *, forward, transpose, num_residuals):
+def _jvp(primals, tangents, *, forward, num_residuals, **params):
     """The same map of the linear arguments' tangents, and JAX's derivative of `forward` by the residuals."""
     residuals, linear = primals[:num_residuals], primals[num_residuals:]
     residual_tangents, linear_tangents = tangents[:num_residuals], tangents[num_residuals:]
-    params = {"forward": forward, "transpose": transpose, "num_residuals": num_residuals}
+    params = {"forward": forward, "num_residuals": num_residuals, **params}
     out = _linear.bind(*primals, **params)
     terms = []
     if not all(map(_is_zero, linear_tangents)):
@@ -163,19 +176,27 @@ def _is_zero(tangent: PyTree) -> bool:
     return isinstance(tangent, ad.Zero) or jax.dtypes.float0 == getattr(tangent, "dtype", None)
 
 
-def _transpose(cotangents, *args, forward, transpose, num_residuals):
+def _transpose(cotangents, *args, forward, transpose, num_residuals, shapes):
     """The primitive with both maps exchanged, at the cotangents."""
     residuals, linear = args[:num_residuals], args[num_residuals:]
+    del shapes
     full = [ad.instantiate_zeros(c) for c in cotangents]
+    # A cotangent is an array like what it is the cotangent of.
+    like = [x.aval if ad.is_undefined_primal(x) else x for x in linear]
     out = _linear.bind(
-        *residuals, *full, forward=transpose, transpose=forward, num_residuals=num_residuals
+        *residuals,
+        *full,
+        forward=transpose,
+        transpose=forward,
+        num_residuals=num_residuals,
+        shapes=_shapes(like),
     )
     # JAX wants cotangents of those arguments only by which the map is transposed.
     linear_cotangents = [o if ad.is_undefined_primal(x) else None for o, x in zip(out, linear)]
     return [None] * num_residuals + linear_cotangents
 
 
-def _batch(args, axes, *, forward, transpose, num_residuals):
+def _batch(args, axes, *, forward, transpose, num_residuals, shapes):
     """The primitive with both maps batched. Batch axes go to the front; residuals without one stay so."""
     size = next(a.shape[k] for a, k in zip(args, axes) if k is not None)
     residuals = [
@@ -194,6 +215,7 @@ def _batch(args, axes, *, forward, transpose, num_residuals):
         forward=_Batched(forward, residual_axes, size),
         transpose=_Batched(transpose, residual_axes, size),
         num_residuals=num_residuals,
+        shapes=tuple(((size, *shape), dtype) for shape, dtype in shapes),
     )
     return out, [0] * len(out)
 

@@ -42,7 +42,7 @@ def _jvp(apply: Callable, dimension: int, primals: tuple, tangents: tuple) -> tu
     operator, x, s = primals
     out = exponential_action(apply, dimension, operator, x, s)
     forward, transpose = _Forward(apply, dimension), _Transpose(apply, dimension)
-    tangent = linear_call(forward, transpose, (operator, x, s), tangents)
+    tangent = linear_call(forward, transpose, (operator, x, s), tangents, result=out[0])
     return out, (tangent, jnp.zeros_like(out[1]))
 
 

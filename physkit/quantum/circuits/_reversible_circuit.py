@@ -135,7 +135,8 @@ def _reversible(program: _Program, operands: Operands, x: Array) -> Array:
 def _reversible_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     end = _reversible(program, *primals)
     residuals = (primals[0], end)
-    return end, linear_call(program.push_forward, program.pull_back, residuals, tangents)
+    maps = program.push_forward, program.pull_back
+    return end, linear_call(*maps, residuals, tangents, result=end)
 
 
 def _is_matrix(operand: Any) -> bool:

@@ -128,10 +128,15 @@ def _(loop, primals, tangents):
 
     carry_tangent = jax.tree.map(with_zeros, carry, carry_tangent)
     residuals = (checkpoints, partition_by_tangent(closed, closed_tangent))
+    out = tuple(out)
     out_tangents = linear_call(
-        _Tangent(loop), _Cotangent(loop), residuals, (carry_tangent, closed_tangent)
+        _Tangent(loop),
+        _Cotangent(loop),
+        residuals,
+        (carry_tangent, closed_tangent),
+        result=eqx.filter(out, eqx.is_inexact_array),
     )
-    return tuple(out), instantiate_zero_tangents(tuple(out), out_tangents)
+    return out, instantiate_zero_tangents(out, out_tangents)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ def _(program, primals, tangents):
     if any(jnp.iscomplexobj(tangent) for tangent in jax.tree.leaves(tangents)):
         raise ParameterError("Forward differentiates by real numbers; for complex ones, Binomial")
     residuals = partition_by_tangent(arrays, tangents)
-    out_tangents = linear_call(_Tangent(program), _Cotangent(program), residuals, tangents)
+    maps, floats = (_Tangent(program), _Cotangent(program)), eqx.filter(out, eqx.is_inexact_array)
+    out_tangents = linear_call(*maps, residuals, tangents, result=floats)
     return out, instantiate_zero_tangents(out, out_tangents)
 
 

@@ -220,7 +220,8 @@ def _(kernel: PairFunction, exchange_sign: int | None, primals: PyTree, tangents
     linear = (particles_dot, context_dot)
     # A linear map and its transpose, each a pair sum: forward mode, reverse mode, and both nested.
     rule = _Tangent(kernel, exchange_sign), _Cotangent(kernel, exchange_sign)
-    return (out, in_range), (linear_call(*rule, residuals, linear), no_tangent)
+    tangent = linear_call(*rule, residuals, linear, result=out)
+    return (out, in_range), (tangent, no_tangent)
 
 
 @dataclass(frozen=True)
