@@ -1,9 +1,16 @@
 """Products of complex numbers with real ones and with i; powers of two, and products with them."""
 
+import math
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Inexact, Int
+
+from ._linear_call import linear_call
+
+_FEW_COMPONENTS = 8
 
 
 def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "..."]:
@@ -13,12 +20,51 @@ def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "
     fewer axes than `x` belongs to the last axes of `x`.
     """
     factor = jnp.asarray(factor)
-    factor = factor.reshape((1,) * (x.ndim - factor.ndim) + factor.shape) if factor.ndim else factor
+    if factor.ndim:
+        factor = factor.reshape((1,) * (x.ndim - factor.ndim) + factor.shape)
+        factor = _for_each_component(factor, x.shape)
     if not jnp.iscomplexobj(x) or jnp.iscomplexobj(factor):
         return x * factor
     # Part by part: JAX would promote the factor to complex numbers, and multiply by their zeros.
     factor = jnp.asarray(factor, x.real.dtype)
     return jax.lax.complex(x.real * factor, x.imag * factor)
+
+
+def _for_each_component(factor: Array, shape: tuple[int, ...]) -> Array:
+    """`factor`, repeated along the first axes of `shape`, in which it is one.
+
+    Its cotangent is added up slice by slice: the sum over a few components that JAX would make is many times
+    slower on CPUs, where XLA fuses it with the products before it.
+    """
+    count = 0
+    while count < len(shape) and factor.shape[count] == 1:
+        count += 1
+    repeats = shape[:count]
+    is_few = 1 < math.prod(repeats) <= _FEW_COMPONENTS
+    if not is_few or not jnp.issubdtype(factor.dtype, jnp.floating):
+        return factor
+    return linear_call(_Repeat(repeats), _AddUp(repeats), (), factor)
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    repeats: tuple[int, ...]
+
+    def __call__(self, _: tuple, factor: Array) -> Array:
+        return jnp.broadcast_to(factor, (*self.repeats, *factor.shape[len(self.repeats) :]))
+
+
+@dataclass(frozen=True)
+class _AddUp:
+    repeats: tuple[int, ...]
+
+    def __call__(self, _: tuple, cotangent: Array) -> Array:
+        rest = cotangent.shape[len(self.repeats) :]
+        parts = cotangent.reshape(-1, *rest)
+        total = parts[0]
+        for k in range(1, len(parts)):
+            total = total + parts[k]
+        return total.reshape(*(1 for _ in self.repeats), *rest)
 
 
 def times_i(x: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
