@@ -142,11 +142,16 @@ def _abstract_eval(*args, shapes, **params):
     return [jax.core.ShapedArray(*shape) for shape in shapes]
 
 
-def _jvp(primals, tangents, *, forward, num_residuals, **params):
+def _jvp(primals, tangents, *, forward, transpose, num_residuals, shapes):
     """The same map of the linear arguments' tangents, and JAX's derivative of `forward` by the residuals."""
     residuals, linear = primals[:num_residuals], primals[num_residuals:]
     residual_tangents, linear_tangents = tangents[:num_residuals], tangents[num_residuals:]
-    params = {"forward": forward, "num_residuals": num_residuals, **params}
+    params = {
+        "forward": forward,
+        "transpose": transpose,
+        "num_residuals": num_residuals,
+        "shapes": shapes,
+    }
     out = _linear.bind(*primals, **params)
     terms = []
     if not all(map(_is_zero, linear_tangents)):
