@@ -55,7 +55,7 @@ PLUMBING = {
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "multiply_by_power_of_two",
         "power_of_two", "power_of_two_above",
-        "printable", "put_component",
+        "printable", "programs_of", "put_component",
         "ratio",
         "recomputed", "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "separate_kernels",

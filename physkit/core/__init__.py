@@ -163,7 +163,11 @@ from .calls._signs import (
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._bounded_loop import bounded_loop as bounded_loop
-from .numerics._dependence import depends_on as depends_on, mark_results as mark_results
+from .numerics._dependence import (
+    depends_on as depends_on,
+    mark_results as mark_results,
+    programs_of as programs_of,
+)
 from .numerics._extremes import (
     safe_clip as safe_clip,
     safe_max as safe_max,

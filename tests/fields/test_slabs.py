@@ -7,10 +7,10 @@ import pytest
 
 import physkit as pk
 from physkit.core import recomputed, shard, unshard
-from physkit.fields import _slabs
-from physkit.fields._computed_once import computed_once
-from physkit.fields._slabs import in_slabs
 from physkit.fields.finite_volume import WENO5, PiecewiseConstant, Rusanov, finite_volume_rate
+from physkit.fields.stencils import _slabs
+from physkit.fields.stencils._computed_once import computed_once
+from physkit.fields.stencils._slabs import in_slabs
 from physkit.geometry import Box, Grid, Mirror, NoSlip, Outflow
 from physkit.parallel import Spmd
 from physkit.simulate.distributed._spmd_function import SpmdFunction

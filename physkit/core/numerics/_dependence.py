@@ -78,7 +78,7 @@ def _mark_outputs(equation: Any, inputs: Marks, clearing: frozenset[str]) -> Mar
         # Calls of every kind: jit, remat, functions with derivative rules of their own.
         return mark_results(inner[0], inputs, clearing)
     # What is not known here and clears somewhere within may clear all: in doubt it is not marked.
-    within = _programs_of(equation) if clearing else []
+    within = programs_of(equation) if clearing else []
     return [not any(_has_operation(program, clearing) for program in within)] * count
 
 
@@ -86,13 +86,13 @@ def _has_operation(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
     """Whether a program, or one within it, has an operation of one of these names."""
     return any(
         equation.primitive.name in names
-        or any(_has_operation(inner, names) for inner in _programs_of(equation))
+        or any(_has_operation(inner, names) for inner in programs_of(equation))
         for equation in jaxpr.eqns
     )
 
 
-def _programs_of(equation: Any) -> list[Jaxpr]:
-    """The programs in the settings of an operation."""
+def programs_of(equation: Any) -> list[Jaxpr]:
+    """The programs in the settings of an operation: what calls and loops do."""
 
     def is_program(x: Any) -> bool:
         return hasattr(_open(x), "eqns")

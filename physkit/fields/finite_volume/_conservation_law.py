@@ -24,14 +24,15 @@ from physkit.core import (
 from physkit.geometry import Grid
 from physkit.native import NotTranslatableError, native_or_xla
 
-from .._computed_once import computed_once
-from .._slabs import in_slabs
+from ..stencils._computed_once import computed_once
+from ..stencils._slabs import in_slabs
 from ._ausm import AdvectionParts
 from ._faces import (
     fluxes_by_native_code,
     fluxes_by_xla,
     primitive_variables,
     ranges_over_domain,
+    waves_are_local,
 )
 from ._reconstruction import AbstractReconstruction
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
@@ -73,6 +74,10 @@ class AbstractConservationLaw(AbstractTendency):
 
     Parts of a component that are `carried` – amounts of a scalar per volume – are no variables of the law: they
     flow with the mass, its first variable.
+
+    Written with operations on the numbers of each cell, all of it is one pass of native code on CPUs. A law or a
+    solver that looks at all cells, at the fastest wave say, is computed as a whole, more slowly; over devices it
+    sees the cells of each by themselves.
 
     What leaves one cell enters the next: sums over a domain that repeats stay as they are, to rounding.
     """
@@ -247,6 +252,8 @@ def finite_volume_rate(
             total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
         return tuple(-x for x in total)
 
+    if not waves_are_local(law, grid.dimension, padded[0], carried, ranges):
+        return as_rates(component, rates(fluxes_by_xla, *padded))
     # Rows differ where areas do.
     is_uniform = law.metric(grid, 0) is None
 

@@ -1,5 +1,6 @@
 """What meets at the faces of cells, and the fluxes of its waves: by XLA, and by native code in one pass."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +11,8 @@ from jaxtyping import Array, Bool
 
 from physkit.core import PyTree
 
-from .._stencil_map import map_faces
+from ..stencils._locality import is_local, trial_shape
+from ..stencils._map_faces import map_faces
 from ._reconstruction import AbstractReconstruction, edges_to_faces
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables
 from ._variables import (
@@ -56,14 +58,54 @@ def fluxes_by_native_code(
     **Errors:** `NotTranslatableError` for laws and schemes with operations that are not translated.
     """
     params, static = eqx.partition(law, eqx.is_array)
-
-    def of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
-        law = eqx.combine(context[0], static)
-        left, right = sides_of_faces(law, cells, carried, context[1])
-        return with_carried(law, law.riemann.flux, left, right, carried, axis)
-
+    of_cells = _FluxesOfCells(static, carried, axis)
     counts = [2 * law.reconstruction.width] * len(padded)
     return map_faces(of_cells, padded, counts, (params, ranges), axis)
+
+
+class _FluxesOfCells:
+    """The fluxes through faces from the cells around them, and from what the law and its ranges are."""
+
+    def __init__(self, static: PyTree, carried: int, axis: int) -> None:
+        self.static, self.carried, self.axis = static, carried, axis
+
+    def __call__(self, cells: Sequence[Sequence[Array]], context: PyTree) -> Variables:
+        law = eqx.combine(context[0], self.static)
+        left, right = sides_of_faces(law, cells, self.carried, context[1])
+        return with_carried(law, law.riemann.flux, left, right, self.carried, self.axis)
+
+
+def waves_are_local(
+    law: SolvedLaw, dimension: int, variables: Variables, carried: int, ranges: list[Array] | None
+) -> bool:
+    """Whether the flux through a face depends on the cells around it alone.
+
+    A law of one's own may take the fastest wave of all cells, say. Then nothing may be done part by part.
+    """
+    params, static = eqx.partition(law, eqx.is_array)
+    leaves, structure = jax.tree.flatten((params, ranges))
+    shapes = tuple((x.shape, x.dtype) for x in leaves)
+    dtypes = tuple(x.dtype for x in variables)
+    names, form = jax.tree.flatten(static)
+    arguments = (tuple(names), form, structure, shapes, dtypes, dimension, carried)
+    try:
+        return _waves_are_local(*arguments)
+    except TypeError:  # something in the law has no hash
+        return _waves_are_local.__wrapped__(*arguments)
+
+
+@functools.lru_cache(maxsize=256)
+def _waves_are_local(names, form, structure, shapes, dtypes, dimension, carried) -> bool:
+    static = jax.tree.unflatten(form, names)
+    context = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*s) for s in shapes])
+    shape = trial_shape(dimension)
+    cells = [
+        [jax.ShapeDtypeStruct(shape, dtype)] * (2 * static.reconstruction.width) for dtype in dtypes
+    ]
+    return all(
+        is_local(_FluxesOfCells(static, carried, axis), cells, context, shape=shape)
+        for axis in range(dimension)
+    )
 
 
 def reconstruct_faces(

@@ -29,11 +29,9 @@ from physkit.core import (
 from physkit.geometry import AbstractBoundary, Mirror, Outflow
 from physkit.native import NotTranslatableError, native_or_xla
 
-from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
-from ..._stencil_map import map_faces
 from ...finite_volume import (
     HLLC,
     MUSCL,
@@ -42,9 +40,12 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
+from ...finite_volume._faces import waves_are_local
 from ...finite_volume._reconstruction import edges_to_faces
 from ...finite_volume._variables import compute_once
 from ...states._shallow_water_state import ShallowWaterState
+from ...stencils._computed_once import computed_once
+from ...stencils._map_faces import map_faces
 
 _DRY_FRACTION = 1e-6  # of the deepest water, where `dry` is left out
 
@@ -222,11 +223,12 @@ class ShallowWaterFV(AbstractConservationLaw):
         _, *u = self.primitive((h, *(m[k] for k in range(grid.dimension))))
         # Depth h and surface s = h + b are reconstructed, and the ground is their difference: water at rest
         # has a flat surface at every edge, and limited depths stay positive (Audusse et al. 2004).
-        *fluxes, step_l, step_r, slope = native_or_xla(
-            partial(self._faces_by_native_code, axis),
-            partial(self._faces_by_xla, axis),
-            (h, h + ground, *u),
+        native, by_xla = (
+            partial(function, axis) for function in (self._faces_by_native_code, self._faces_by_xla)
         )
+        if not waves_are_local(self, grid.dimension, (h, *m), 0, None):
+            native = by_xla
+        *fluxes, step_l, step_r, slope = native_or_xla(native, by_xla, (h, h + ground, *u))
         n = grid.local_shape[axis]
 
         def window(x: Array, j: int) -> Array:

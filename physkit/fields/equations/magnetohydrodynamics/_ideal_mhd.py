@@ -26,11 +26,9 @@ from physkit.core import (
 from physkit.geometry import AXES
 from physkit.native import NotTranslatableError, native_or_xla
 
-from ..._computed_once import computed_once
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ..._ghost_widths import ghost_widths
-from ..._stencil_map import map_faces
 from ...finite_volume import (
     HLLD,
     MUSCL,
@@ -44,6 +42,7 @@ from ...finite_volume._faces import (
     ranges_over_domain,
     reconstruct_faces,
     sides_of_faces,
+    waves_are_local,
     with_carried,
 )
 from ...finite_volume._hlld import MeetingSide, hlld_flux
@@ -58,6 +57,8 @@ from ...finite_volume._variables import (
 from ...operators import difference
 from ...states._gas import require_same_gamma
 from ...states._magnetized_gas import MagnetizedGas, place_of_field
+from ...stencils._computed_once import computed_once
+from ...stencils._map_faces import map_faces
 from .._requirements import require_heat_ratio
 from ._constrained_transport import (
     edge_field,
@@ -196,7 +197,10 @@ class IdealMHD(AbstractConservationLaw):
         grid = gas.grid
         conserved = tuple(x for p in gas.cell_parts().values() for x in unstack(p, p.data))
         cells = self.primitive(conserved[:8])
-        faces, flows = native_or_xla(self._fluxes_by_native_code, self._fluxes_by_xla, gas)
+        if waves_are_local(self, 1, conserved, count_carried(gas), ranges_over_domain(self, gas)):
+            faces, flows = native_or_xla(self._fluxes_by_native_code, self._fluxes_by_xla, gas)
+        else:
+            faces, flows = self._fluxes_by_xla(gas)
         totals: list[Array] = []
         for axis, fluxes in enumerate(faces):
             parts = [difference_over_cells(self, f, grid, axis) for f in fluxes]

@@ -12,8 +12,6 @@ import pytest
 
 import physkit as pk
 from physkit.core import Clock, StepCount, cast_floats
-from physkit.fields import _stencil_map
-from physkit.fields._stencil_map import map_faces
 from physkit.fields.finite_volume import (
     AWENO5,
     HLL,
@@ -28,6 +26,8 @@ from physkit.fields.finite_volume import (
     Rusanov,
     Superbee,
 )
+from physkit.fields.stencils import _map_faces
+from physkit.fields.stencils._map_faces import map_faces
 from physkit.native import (
     NotTranslatableError,
     _compiler,
@@ -124,7 +124,7 @@ def test_only_what_moves_gets_a_cotangent(monkeypatch):
         written.append((len(results), len(sums)))
         return results, sums
 
-    monkeypatch.setattr(_stencil_map, "map_stencil", record)
+    monkeypatch.setattr(_map_faces, "map_stencil", record)
 
     def loss(first):
         return map_faces(_formula, [first, *arrays[1:]], counts, context, 0)[0].sum()
