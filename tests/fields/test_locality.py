@@ -14,6 +14,7 @@ from physkit.fields.finite_volume import (
     AbstractReconstruction,
     AbstractRiemannSolver,
     PiecewiseConstant,
+    Rusanov,
     finite_volume_rate,
 )
 from physkit.fields.stencils import _slabs
@@ -119,3 +120,28 @@ def test_others_with_such_a_solver_are_too(kind, monkeypatch):
     monkeypatch.setenv("PHYSKIT_NATIVE", "0")
     for x, y in zip(first, rate(), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+
+
+class InAWind(AbstractConservationLaw):
+    """What a wind carries that is given on the faces across the only axis."""
+
+    wind: jax.Array
+    component: str | None = static(default=None)
+    riemann: AbstractRiemannSolver = Rusanov()
+    reconstruction: AbstractReconstruction = PiecewiseConstant()
+
+    def flux(self, values, axis):
+        return (self.wind * values[0],)
+
+    def wave_speeds(self, values, axis):
+        return self.wind, self.wind
+
+
+def test_a_law_with_numbers_of_faces_is_computed_as_a_whole():
+    u = np.random.default_rng(2).random(30)
+    wind = np.random.default_rng(3).normal(size=31)
+    wind[-1] = wind[0]
+    law = InAWind(jnp.asarray(wind))
+    rate = finite_volume_rate(law, pk.Field(jnp.asarray(u), pk.Grid([3.0], (30,)))).values
+    flux = np.where(wind > 0, wind * np.append(u[-1], u), wind * np.append(u, u[0]))
+    np.testing.assert_allclose(rate, -np.diff(flux) / 0.1, rtol=1e-10)

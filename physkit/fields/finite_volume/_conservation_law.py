@@ -75,9 +75,9 @@ class AbstractConservationLaw(AbstractTendency):
     Parts of a component that are `carried` – amounts of a scalar per volume – are no variables of the law: they
     flow with the mass, its first variable.
 
-    Written with operations on the numbers of each cell, all of it is one pass of native code on CPUs. A law or a
-    solver that looks at all cells, at the fastest wave say, is computed as a whole, more slowly; over devices it
-    sees the cells of each by themselves.
+    Written with operations on the numbers of each cell, all of it is one pass of native code on CPUs. A law or
+    a solver that looks at all cells, at the fastest wave say, is computed as a whole, more slowly; over
+    devices it sees the cells of each by themselves.
 
     What leaves one cell enters the next: sums over a domain that repeats stay as they are, to rounding.
     """
