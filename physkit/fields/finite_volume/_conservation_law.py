@@ -28,9 +28,11 @@ from ..stencils._computed_once import computed_once
 from ..stencils._slabs import in_slabs
 from ._ausm import AdvectionParts
 from ._faces import (
+    add_fluxes,
+    cells_around_faces,
     fluxes_by_native_code,
     fluxes_by_xla,
-    primitive_variables,
+    limit_fluxes,
     ranges_over_domain,
     waves_are_local,
 )
@@ -47,7 +49,7 @@ from ._variables import (
     variables_with_corners,
 )
 
-# Law, padded conserved variables, how many are carried, their ranges, axis → fluxes through the faces.
+# Law, padded conserved variables, how many are carried, their ranges, axis, limits → fluxes through faces.
 FluxesOfWaves: TypeAlias = Callable[..., Variables]
 
 
@@ -155,8 +157,8 @@ class AbstractConservationLaw(AbstractTendency):
 
     @property
     def limits_fluxes(self) -> bool:
-        """Whether `limit_fluxes` may change any."""
-        return False
+        """Whether `limit_fluxes` is asked."""
+        return type(self).limit_fluxes is not AbstractConservationLaw.limit_fluxes
 
     @property
     def has_diffusion(self) -> bool:
@@ -175,10 +177,19 @@ class AbstractConservationLaw(AbstractTendency):
         del values
 
     def limit_fluxes(
-        self, grid: Grid, padded: Variables, fluxes: Variables, axis: int, dt: Array | None
+        self,
+        grid: Grid,
+        below: Variables,
+        above: Variables,
+        fluxes: Variables,
+        axis: int,
+        dt: Array | None,
     ) -> Variables:
-        """Fluxes through the faces across `axis`, as far as a step of length `dt` may take them."""
-        del grid, padded, axis, dt
+        """Fluxes through the faces across `axis`, as far as a step of length `dt` may take them.
+
+        `below`, `above`: conserved variables of the cells on both sides.
+        """
+        del grid, below, above, axis, dt
         return fluxes
 
     def metric(self, grid: Grid, axis: int) -> tuple[Array, Array] | None:
@@ -234,25 +245,28 @@ def finite_volume_rate(
         padded.append(variables_with_corners(component, 1))
         overlaps.append(2)
 
+    # Waves are limited where they are computed, unless others are added to them.
+    limits = (grid, dt) if law.limits_fluxes else None
+    waves_limits = None if law.has_diffusion else limits
+
     def rates(fluxes_of_waves: FluxesOfWaves, *padded: Variables) -> Variables:
         """−Σ_k ∂F_k/∂x_k of as many rows as there are."""
         diffusive = law.diffusive_fluxes(grid, padded[-1]) if law.has_diffusion else None
         total: list[Array] = []
         for axis in range(grid.dimension):
-            own = padded[axis]
-            fluxes = fluxes_of_waves(law, own, carried, ranges, axis)
-            if law.reconstruction.of_points:
-                fluxes = _add(fluxes, _point_correction(law, own, carried, axis))
+            fluxes = fluxes_of_waves(law, padded[axis], carried, ranges, axis, waves_limits)
             if diffusive is not None:
-                fluxes = _add(fluxes, diffusive[axis])
-            fluxes = law.limit_fluxes(grid, own, fluxes, axis, dt)
+                fluxes = add_fluxes(fluxes, diffusive[axis])
+                if limits is not None:
+                    cells = cells_around_faces(padded[axis], width, axis)
+                    fluxes = limit_fluxes(law, fluxes, cells, axis, limits)
             # Not again in each of the two cells that they flow between.
             fluxes = computed_once(fluxes)
             parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
             total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
         return tuple(-x for x in total)
 
-    if not waves_are_local(law, grid.dimension, padded[0], carried, ranges):
+    if not waves_are_local(law, grid.dimension, padded[0], carried, ranges, waves_limits):
         return as_rates(component, rates(fluxes_by_xla, *padded))
     # Rows differ where areas do.
     is_uniform = law.metric(grid, 0) is None
@@ -263,33 +277,15 @@ def finite_volume_rate(
 
     def native(*padded: Variables) -> Variables:
         function = partial(rates, fluxes_by_native_code)
-        # Waves alone are one pass over all cells; what is added to them is many, which slabs keep in the cache.
-        is_one_pass = not (law.has_diffusion or law.limits_fluxes or law.reconstruction.of_points)
         try:
-            if is_one_pass or not is_uniform:
+            # Waves alone are one pass over all cells; diffusion is many, which slabs keep in the cache.
+            if not (law.has_diffusion and is_uniform):
                 return function(*padded)
             return in_slabs(function, padded, overlaps)
         except NotTranslatableError:
             return by_xla(*padded)
 
     return as_rates(component, native_or_xla(native, by_xla, *padded))
-
-
-def _point_correction(
-    law: AbstractConservationLaw, padded: Variables, carried: int, axis: int
-) -> Variables:
-    """What makes a flux at a face, a point value, one whose differences are derivatives at points."""
-    values = primitive_variables(law, padded, carried)
-    n = len(values) - carried
-    fluxes = law.flux(values[:n], axis)
-    fluxes = *fluxes, *(fluxes[0] * c for c in values[n:])
-    return tuple(law.reconstruction.correct_flux(f, axis) for f in fluxes)
-
-
-def _add(fluxes: Variables, others: Variables) -> Variables:
-    # Others may be fewer: molecules carry no scalars yet, and each law knows only its own.
-    rest = fluxes[len(others) :]
-    return *(f + g for f, g in zip(fluxes, others, strict=False)), *rest
 
 
 def difference_over_cells(

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from physkit.core import PyTree
+from physkit.geometry import Grid
 
 from ..stencils._locality import is_local, trial_shape
 from ..stencils._map_faces import map_faces
@@ -33,6 +34,20 @@ class SolvedLaw(RiemannLaw, Protocol):
 
     def is_admissible(self, values: Variables) -> Bool[Array, "..."] | None: ...
 
+    def limit_fluxes(
+        self,
+        grid: Grid,
+        below: Variables,
+        above: Variables,
+        fluxes: Variables,
+        axis: int,
+        dt: Array | None,
+    ) -> Variables: ...
+
+
+# Grid and length of a step, for laws that limit their fluxes.
+Limits: TypeAlias = tuple[Grid, Array | None] | None
+
 
 def fluxes_by_xla(
     law: SolvedLaw,
@@ -40,10 +55,18 @@ def fluxes_by_xla(
     carried: int,
     ranges: list[Array] | None,
     axis: int,
+    limits: Limits = None,
 ) -> Variables:
     """The fluxes of waves through all faces across `axis`, and what the mass takes along."""
     left, right = _faces_of_padded(law, padded, carried, ranges, axis)
-    return with_carried(law, law.riemann.flux, left, right, carried, axis)
+    fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
+    width = law.reconstruction.width
+    if law.reconstruction.of_points:
+        in_cells = _fluxes_in_cells(law, padded, carried, axis)
+        fluxes = _correct_fluxes(law, fluxes, cells_around_faces(in_cells, width, axis))
+    if limits is None:
+        return fluxes
+    return limit_fluxes(law, fluxes, cells_around_faces(padded, width, axis), axis, limits)
 
 
 def fluxes_by_native_code(
@@ -52,38 +75,94 @@ def fluxes_by_native_code(
     carried: int,
     ranges: list[Array] | None,
     axis: int,
+    limits: Limits = None,
 ) -> Variables:
     """The same in one pass.
 
     **Errors:** `NotTranslatableError` for laws and schemes with operations that are not translated.
     """
-    params, static = eqx.partition(law, eqx.is_array)
+    context, static = eqx.partition((law, ranges, limits), eqx.is_array)
     of_cells = _FluxesOfCells(static, carried, axis)
     counts = [2 * law.reconstruction.width] * len(padded)
-    return map_faces(of_cells, padded, counts, (params, ranges), axis)
+    return map_faces(of_cells, padded, counts, context, axis)
 
 
 class _FluxesOfCells:
-    """The fluxes through faces from the cells around them, and from what the law and its ranges are."""
+    """The fluxes through faces from the cells around them, and from law, ranges and limits."""
 
     def __init__(self, static: PyTree, carried: int, axis: int) -> None:
         self.static, self.carried, self.axis = static, carried, axis
 
     def __call__(self, cells: Sequence[Sequence[Array]], context: PyTree) -> Variables:
-        law = eqx.combine(context[0], self.static)
-        left, right = sides_of_faces(law, cells, self.carried, context[1])
-        return with_carried(law, law.riemann.flux, left, right, self.carried, self.axis)
+        law, ranges, limits = eqx.combine(context, self.static)
+        left, right = sides_of_faces(law, cells, self.carried, ranges)
+        fluxes = with_carried(law, law.riemann.flux, left, right, self.carried, self.axis)
+        if law.reconstruction.of_points:
+            points = zip(*cells, strict=True)
+            in_cells = [_fluxes_in_cells(law, x, self.carried, self.axis) for x in points]
+            fluxes = _correct_fluxes(law, fluxes, list(zip(*in_cells, strict=True)))
+        return fluxes if limits is None else limit_fluxes(law, fluxes, cells, self.axis, limits)
+
+
+def _fluxes_in_cells(law: SolvedLaw, conserved: Variables, carried: int, axis: int) -> Variables:
+    values = primitive_variables(law, conserved, carried)
+    n = len(values) - carried
+    fluxes = law.flux(values[:n], axis)
+    return *fluxes, *(fluxes[0] * c for c in values[n:])
+
+
+def _correct_fluxes(
+    law: SolvedLaw, fluxes: Variables, around: Sequence[Sequence[Array]]
+) -> Variables:
+    """Fluxes at faces, which are point values, such that their differences are derivatives at points.
+
+    `around`: the fluxes in the middles of the cells around each face, by variable, then by cell.
+    """
+    return add_fluxes(fluxes, tuple(law.reconstruction.correct_flux(*each) for each in around))
+
+
+def limit_fluxes(
+    law: SolvedLaw,
+    fluxes: Variables,
+    cells: Sequence[Sequence[Array]],
+    axis: int,
+    limits: tuple[Grid, Array | None],
+) -> Variables:
+    """Fluxes as far as a step may take them."""
+    (grid, dt), middle = limits, len(cells[0]) // 2
+    below, above = (tuple(x[middle + j] for x in cells) for j in (-1, 0))
+    return law.limit_fluxes(grid, below, above, fluxes, axis, dt)
+
+
+def add_fluxes(fluxes: Variables, others: Variables) -> Variables:
+    """The sum of both, of which the second may be fewer."""
+    # Molecules carry no scalars yet, and each law knows only its own.
+    rest = fluxes[len(others) :]
+    return *(f + g for f, g in zip(fluxes, others, strict=False)), *rest
+
+
+def cells_around_faces(padded: Variables, width: int, axis: int) -> list[list[Array]]:
+    """The 2·width cells around each face, by variable, then by cell."""
+    count = padded[0].shape[axis] - (2 * width - 1)
+    return [
+        [jax.lax.slice_in_dim(x, j, j + count, axis=axis) for j in range(2 * width)] for x in padded
+    ]
 
 
 def waves_are_local(
-    law: SolvedLaw, dimension: int, variables: Variables, carried: int, ranges: list[Array] | None
+    law: SolvedLaw,
+    dimension: int,
+    variables: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    limits: Limits = None,
 ) -> bool:
     """Whether the flux through a face depends on the cells around it alone.
 
     A law of one's own may take the fastest wave of all cells, say. Then nothing may be done part by part.
     """
-    params, static = eqx.partition(law, eqx.is_array)
-    leaves, structure = jax.tree.flatten((params, ranges))
+    context, static = eqx.partition((law, ranges, limits), eqx.is_array)
+    leaves, structure = jax.tree.flatten(context)
     shapes = tuple((x.shape, x.dtype) for x in leaves)
     dtypes = tuple(x.dtype for x in variables)
     names, form = jax.tree.flatten(static)
@@ -100,9 +179,8 @@ def _waves_are_local(names, form, structure, shapes, dtypes, dimension, carried)
     static = jax.tree.unflatten(form, names)
     context = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*s) for s in shapes])
     shape = trial_shape(dimension)
-    cells = [
-        [jax.ShapeDtypeStruct(shape, dtype)] * (2 * static.reconstruction.width) for dtype in dtypes
-    ]
+    count = 2 * static[0].reconstruction.width
+    cells = [[jax.ShapeDtypeStruct(shape, dtype)] * count for dtype in dtypes]
     try:
         return all(
             is_local(_FluxesOfCells(static, carried, axis), cells, context, shape=shape)

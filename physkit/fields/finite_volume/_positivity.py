@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -16,7 +15,8 @@ _LEAST = 1e-3  # of what a first-order step would leave
 def limit_to_positive(
     law: RiemannLaw,
     positive: Callable[[Variables], tuple[Array, ...]],
-    padded: Variables,
+    below: Variables,
+    above: Variables,
     fluxes: Variables,
     axis: int,
     ratio: Array,
@@ -32,18 +32,12 @@ def limit_to_positive(
 
     - `positive`: conserved variables → what must be positive, one after the other: concave functions, each as
       long as those before are positive.
-    - `padded`: conserved variables with the same number of ghosts, at least one, at both ends of `axis`.
+    - `below`, `above`: conserved variables of the cells on both sides of each face.
     - `ratio`: 2d · dt / h.
 
     **Reference:** Hu, Adams & Shu, J. Comput. Phys. 242, 169 (2013); with every quantity's own concavity
     instead of a search.
     """
-    n = fluxes[0].shape[axis]
-    start = (padded[0].shape[axis] - n + 1) // 2 - 1
-    below, above = (
-        tuple(jax.lax.slice_in_dim(x, start + j, start + j + n, axis=axis) for x in padded)
-        for j in (0, 1)
-    )
     safe = Rusanov().flux(law, law.primitive(below), law.primitive(above), axis)
 
     def after(flux: Variables) -> tuple[tuple[Array, ...], ...]:

@@ -40,8 +40,8 @@ class AbstractReconstruction(Module):
         del scale
         return self.edges(*cells)
 
-    def correct_flux(self, fluxes: Values, axis: int) -> Values:
-        """What is added at faces, from the fluxes in the middles of cells, padded by `width` along `axis`."""
+    def correct_flux(self, *fluxes: Values) -> Values:
+        """What is added at a face, from the fluxes in the middles of the 2·width cells around it."""
         raise NotImplementedError(f"{type(self).__name__} takes averages")
 
     def faces(self, padded: Values, axis: int) -> tuple[Values, Values]:

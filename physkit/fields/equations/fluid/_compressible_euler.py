@@ -243,14 +243,20 @@ class CompressibleEuler(AbstractConservationLaw):
         return self.keeps_positive
 
     def limit_fluxes(
-        self, grid: Grid, padded: Variables, fluxes: Variables, axis: int, dt: Array | None
+        self,
+        grid: Grid,
+        below: Variables,
+        above: Variables,
+        fluxes: Variables,
+        axis: int,
+        dt: Array | None,
     ) -> Variables:
         if not self.keeps_positive or dt is None:
             return fluxes
         n = grid.dimension + 2
         ratio = (2 * grid.dimension) * dt / grid.spacing[axis]
         limited = limit_to_positive(
-            self, self._positive_quantities, padded[:n], fluxes[:n], axis, ratio
+            self, self._positive_quantities, below[:n], above[:n], fluxes[:n], axis, ratio
         )
         return *limited, *fluxes[n:]
 
