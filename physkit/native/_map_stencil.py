@@ -20,7 +20,7 @@ from ._translate import Symbolic, Translation
 AtFace = Callable[[list[list[Array]], PyTree], tuple[list[list[Array]], list[Array]]]
 
 BLOCK = 64  # of the C file
-_MAX_STATEMENTS = 20_000
+_MAX_STATEMENTS = 10_000  # some six seconds of a compiler
 _MAX_NUMBERS = 256  # that are read and written at a face
 
 
@@ -44,14 +44,14 @@ def map_stencil(
     be compiled: then nothing was done.
     """
     dtype = arrays[0].dtype
-    if any(x.dtype != dtype for x in arrays):
-        raise NotTranslatableError("numbers of several types")
+    outer, length, inner = arrays[0].shape
+    faces, columns = length - (num_cells[0] - 1), -(-inner // BLOCK)
+    if faces < 1 or any(x.dtype != dtype for x in arrays):
+        raise NotTranslatableError("no faces, or numbers of several types")
     translation, outs, sums = _translate(function, num_cells, dtype, context)
     name = load_handler(_source(translation, num_cells, outs, sums, dtype), "map_stencil", True)
     if name is None:
         raise NotTranslatableError("there is no compiled code")
-    outer, length, inner = arrays[0].shape
-    faces, columns = length - (num_cells[0] - 1), -(-inner // BLOCK)
     shapes = [(outer, faces + len(parts) - 1, inner) for parts in outs]
     shapes += [(outer, columns, *s.elements.shape) for s in sums]
     results = jax.ffi.ffi_call(

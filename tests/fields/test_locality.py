@@ -1,6 +1,7 @@
 """Which functions treat every cell by itself; laws that do not are computed as a whole."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,16 @@ from physkit.fields.stencils import _slabs
 from physkit.fields.stencils._locality import is_local, trial_shape
 
 CLOCK = Clock.at(StepCount.of(0), jnp.asarray(0.0), jnp.asarray(0.01), None)
+
+
+def _sum(a, b):
+    return a + b
+
+
+def _stack_in_a_loop(x):
+    return jax.lax.scan(lambda y, _: (y, y), x, None, 2)[1]
+
+
 LOCAL = {
     "arithmetic": lambda x, c: jnp.where(x > 0, jnp.sin(x) * c, x**2.5),
     "largest of two": lambda x, c: safe_maximum(x, c) + jnp.clip(x, 0, c),
@@ -28,6 +39,8 @@ LOCAL = {
     "a product": lambda x, c: scale_array(x, c),
     "numbers of all": lambda x, c: x * jnp.sum(jnp.stack([c, c]) ** 2),
     "compiled": lambda x, c: jax.jit(lambda y: jnp.exp(y) * c)(x),
+    "zeros": lambda x, c: jnp.zeros_like(x) + jnp.full(x.shape, c) * x,
+    "a choice": lambda x, c: jax.lax.cond(c > 0, jnp.sin, jnp.cos, x),
 }
 OTHERS = {
     "largest of all": lambda x, c: x / jnp.max(jnp.abs(x)),
@@ -37,6 +50,13 @@ OTHERS = {
     "reversed": lambda x, c: x[::-1] * c,
     "sorted": lambda x, c: jnp.sort(x, axis=0),
     "compiled": lambda x, c: jax.jit(jnp.max)(x) * x,
+    "scan over rows": lambda x, c: jax.lax.map(lambda row: row / jnp.max(row), x),
+    "stacked and summed": lambda x, c: x - _stack_in_a_loop(x).sum(),
+    "reduction of one's own": lambda x, c: x - jax.lax.reduce(x, c, _sum, range(x.ndim)),
+    "one place": lambda x, c: x.at[0].add(c),
+    "places": lambda x, c: x * jax.lax.broadcasted_iota(float, x.shape, 0),
+    "random numbers": lambda x, c: x + jax.random.normal(jax.random.key(0), x.shape),
+    "constants of cells": lambda x, c: x * np.linspace(0, 1, x.size).reshape(x.shape),
     "in a loop": lambda x, c: jax.lax.fori_loop(0, 3, lambda _, y: y - jnp.mean(y), x),
 }
 
@@ -145,3 +165,31 @@ def test_a_law_with_numbers_of_faces_is_computed_as_a_whole():
     rate = finite_volume_rate(law, pk.Field(jnp.asarray(u), pk.Grid([3.0], (30,)))).values
     flux = np.where(wind > 0, wind * np.append(u[-1], u), wind * np.append(u, u[0]))
     np.testing.assert_allclose(rate, -np.diff(flux) / 0.1, rtol=1e-10)
+
+
+class Closing(AbstractConservationLaw):
+    """A law whose flux is a Python function."""
+
+    function: Any = static()
+    component: str | None = static(default=None)
+    riemann: AbstractRiemannSolver = Rusanov()
+    reconstruction: AbstractReconstruction = PiecewiseConstant()
+
+    def flux(self, values, axis):
+        return (self.function(values[0]),)
+
+    def wave_speeds(self, values, axis):
+        return 2 * values[0], 2 * values[0]
+
+
+def test_a_law_may_close_over_what_is_differentiated():
+    u = jnp.asarray(np.random.default_rng(4).random(30))
+    field = pk.Field(u, pk.Grid([3.0], (30,)))
+
+    def loss(a):
+        law = Closing(lambda u: a * u**2)
+        return jnp.sum(finite_volume_rate(law, field).values ** 2)
+
+    step = 1e-5
+    difference = (loss(1.3 + step) - loss(1.3 - step)) / (2 * step)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(1.3), difference, rtol=1e-6)

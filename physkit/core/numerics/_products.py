@@ -36,6 +36,8 @@ def _for_each_component(factor: Array, shape: tuple[int, ...]) -> Array:
     Its cotangent is added up slice by slice: the sum over a few components that JAX would make is many times
     slower on CPUs, where XLA fuses it with the products before it.
     """
+    if factor.ndim != len(shape):
+        return factor
     count = 0
     while count < len(shape) and factor.shape[count] == 1:
         count += 1

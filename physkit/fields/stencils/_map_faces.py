@@ -97,40 +97,116 @@ class _Cotangent:
     def __init__(self, function: AtFaces, num_cells: tuple[int, ...], dots: PyTree) -> None:
         self.function, self.num_cells = function, num_cells
         self.moves, self.context_moves = jax.tree.map(
-            lambda dot: None if dot is None else True, dots, is_leaf=lambda dot: dot is None
+            lambda dot: None if dot is None else True, dots, is_leaf=_is_none
         )
 
     def __call__(self, primals: PyTree, cotangents: Arrays) -> PyTree:
         return _pull_back(self, *primals, cotangents)
 
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
-    counts = maps.num_cells
-
-    def at_face(cells: list[list[Array]], context: PyTree) -> tuple[list[list[Array]], list[Array]]:
-        moves = [[move] * count for move, count in zip(maps.moves, counts, strict=True)]
+    def at_face(
+        self, cells: list[list[Array]], context: PyTree
+    ) -> tuple[list[list[Array]], list[Array]]:
+        """What is added in the cells around a face and to the context's, from these and its cotangents."""
+        counts = self.num_cells
+        moves = [[move] * count for move, count in zip(self.moves, counts, strict=True)]
         inputs = cells[: len(counts)], context
-        varying, fixed = partition_by_tangent(inputs, (moves, maps.context_moves))
-        _, back = jax.vjp(partial(_of_varying, maps.function, fixed), varying)
+        varying, fixed = partition_by_tangent(inputs, (moves, self.context_moves))
+        _, back = jax.vjp(partial(_of_varying, self.function, fixed), varying)
         ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
         return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
 
-    all_counts = (*counts, *(1 for _ in cotangents))
+    def unflatten(self, of_arrays: list[Array], of_context: list[Array]) -> PyTree:
+        """Results of `map_stencil` as cotangents, with None where nothing moves."""
+        rest = iter(of_arrays)
+        back = tuple(None if move is None else next(rest) for move in self.moves)
+        return back, jax.tree.unflatten(jax.tree.structure(self.context_moves), of_context)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
+    counts = (*maps.num_cells, *(1 for _ in cotangents))
     try:
-        of_arrays, of_context = map_stencil(at_face, (*arrays, *cotangents), all_counts, context)
+        results = map_stencil(maps.at_face, (*arrays, *cotangents), counts, context)
     except NotTranslatableError:
         return _pull_back_by_xla(maps, arrays, context, cotangents)
-    of_arrays = iter(of_arrays)
-    back = tuple(None if move is None else next(of_arrays) for move in maps.moves)
-    return back, jax.tree.unflatten(jax.tree.structure(maps.context_moves), of_context)
+    return maps.unflatten(*results)
 
 
-@_pull_back.defjvp
+@partial(_pull_back.defjvp, symbolic_zeros=True)
 def _(maps: _Cotangent, primals: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree]:
-    """Derivatives of cotangents, which have no rule of their own, are XLA's."""
-    _, dots = jax.jvp(partial(_pull_back_by_xla, maps), primals, tangents)
-    return _pull_back(maps, *primals), dots
+    dots = nonzero_tangents(tangents)
+    out = _pull_back(maps, *primals)
+    if not jax.tree.leaves(dots):
+        return out, jax.tree.map(jnp.zeros_like, out)
+    return out, linear_call(
+        _BackTangent(maps), _BackCotangent(maps, dots), primals, dots, result=out
+    )
+
+
+class _BackTangent:
+    """Tangents of cotangents, from those of arrays, context and the faces' cotangents."""
+
+    def __init__(self, maps: _Cotangent) -> None:
+        self.maps = maps
+
+    def __call__(self, primals: PyTree, dots: PyTree) -> PyTree:
+        return _push_back(self.maps, primals, dots)
+
+
+class _BackCotangent:
+    """The transpose, by XLA."""
+
+    def __init__(self, maps: _Cotangent, dots: PyTree) -> None:
+        self.maps = maps
+        self.moves = jax.tree.map(lambda dot: None if dot is None else True, dots, is_leaf=_is_none)
+
+    def __call__(self, primals: PyTree, cotangents: PyTree) -> PyTree:
+        varying, fixed = partition_by_tangent(primals, self.moves)
+
+        def function(varying: PyTree) -> PyTree:
+            return _pull_back_by_xla(self.maps, *eqx.combine(varying, fixed))
+
+        return jax.vjp(function, varying)[1](cotangents)[0]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _push_back(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
+    """The tangents of `_pull_back`. Its own derivatives are XLA's."""
+    (arrays, context, cotangents), (array_dots, context_dots, cotangent_dots) = primals, dots
+    counts = (*maps.num_cells, *(1 for _ in cotangents))
+    inputs, input_dots = (*arrays, *cotangents), (*array_dots, *cotangent_dots)
+    moving = [k for k, dot in enumerate(input_dots) if dot is not None]
+
+    def at_face(cells: list[list[Array]], both: PyTree) -> tuple[list[list[Array]], list[Array]]:
+        cell_dots = [[None] * count for count in counts]
+        for k, values in zip(moving, cells[len(counts) :], strict=True):
+            cell_dots[k] = values
+        own, all_dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
+        varying, fixed = partition_by_tangent(own, all_dots)
+        return jax.jvp(partial(_of_varying, maps.at_face, fixed), (varying,), (all_dots,))[1]
+
+    all_counts = (*counts, *(counts[k] for k in moving))
+    all_arrays = (*inputs, *(input_dots[k] for k in moving))
+    try:
+        results = map_stencil(at_face, all_arrays, all_counts, (context, context_dots))
+    except NotTranslatableError:
+        return _push_back_by_xla(maps, primals, dots)
+    return maps.unflatten(*results)
+
+
+@_push_back.defjvp
+def _(maps: _Cotangent, primals: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree]:
+    _, dots = jax.jvp(partial(_push_back_by_xla, maps), primals, tangents)
+    return _push_back(maps, *primals), dots
+
+
+def _push_back_by_xla(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
+    varying, fixed = partition_by_tangent(primals, dots)
+
+    def function(varying: PyTree) -> PyTree:
+        return _pull_back_by_xla(maps, *eqx.combine(varying, fixed))
+
+    return jax.jvp(function, (varying,), (dots,))[1]
 
 
 def _pull_back_by_xla(
@@ -157,5 +233,9 @@ def _by_xla(
     return tuple(jnp.broadcast_to(x, shape) for x in function(cells, context))
 
 
-def _of_varying(function: AtFaces, fixed: PyTree, varying: PyTree) -> Arrays:
+def _of_varying(function: Callable[..., PyTree], fixed: PyTree, varying: PyTree) -> PyTree:
     return function(*eqx.combine(varying, fixed))
+
+
+def _is_none(x: PyTree) -> bool:
+    return x is None
