@@ -175,7 +175,11 @@ from .numerics._extremes import (
     safe_minimum as safe_minimum,
 )
 from .numerics._lagged_products import lagged_products as lagged_products
-from .numerics._linear_call import LINEAR_CALL as LINEAR_CALL, linear_call as linear_call
+from .numerics._linear_call import (
+    LINEAR_CALL as LINEAR_CALL,
+    linear_call as linear_call,
+    vary_alike as vary_alike,
+)
 from .numerics._matrix_products import (
     at_full_precision as at_full_precision,
     einsum as einsum,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import PyTree
+from physkit.core import PyTree, vary_alike
 
 from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
@@ -57,6 +57,7 @@ def map_stencil(
     results = jax.ffi.ffi_call(
         name, [jax.ShapeDtypeStruct(s, dtype) for s in shapes], vmap_method="broadcast_all"
     )(*arrays, *translation.constants)
+    results = vary_alike(list(results), list(arrays))
     # Of each column by itself, so that neither threads nor their number change the order of a sum.
     return results[: len(outs)], [jnp.sum(s, axis=(0, 1)) for s in results[len(outs) :]]
 
@@ -66,8 +67,9 @@ def _translate(
 ) -> tuple[Translation, list[list[Symbolic]], list[Symbolic]]:
     """The results and sums of one face, and what computes them."""
     number = jax.ShapeDtypeStruct((), dtype)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype), context)
     traced, out = jax.make_jaxpr(function, return_shape=True)(
-        [[number] * count for count in num_cells], context
+        [[number] * count for count in num_cells], shapes
     )
     names = [f"x{k}_{j}" for k, count in enumerate(num_cells) for j in range(count)]
     cells = [Symbolic(np.array(name, object), dtype) for name in names]

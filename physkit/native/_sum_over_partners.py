@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import PyTree
+from physkit.core import PyTree, vary_alike
 
 from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
@@ -55,7 +55,8 @@ def sum_over_partners(
     )
     listed = [] if index is None else [index.astype(np.int32)]
     constants = translated.translation.constants
-    return jax.tree.unflatten(structure, call(*listed, *rows, *partners, *constants))
+    results = call(*listed, *rows, *partners, *constants)
+    return jax.tree.unflatten(structure, vary_alike(list(results), [*rows, *partners]))
 
 
 def _source(translated: TranslatedTerms, is_listed: bool) -> str:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import LINEAR_CALL, is_concrete
+from physkit.core import LINEAR_CALL, is_concrete, vary_alike
 
 from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
 
@@ -141,7 +141,7 @@ class Translation:
             )
             return self.call(inner.jaxpr, inner.consts, values)
         if not any(isinstance(v, Symbolic) for v in values):
-            out = primitive.bind(*values, **params)
+            out = primitive.bind(*vary_alike(values), **params)
             return list(out) if primitive.multiple_results else [out]
         if name == "optimization_barrier":
             return values

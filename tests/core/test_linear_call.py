@@ -150,3 +150,31 @@ def test_a_gradient_does_not_trace_what_it_does_not_use(case):
     many = jax.jit(jax.vmap(lambda dot: jax.jvp(function, (x,), (dot,))[1]))(dots)
     assert set(traced) == {_forward}
     np.testing.assert_allclose(many.T, jax.jacobian(lambda x: plain(x, w))(x), rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_in_a_users_shard_map(case):
+    """JAX keeps account there of what differs between devices: cotangents of what does not are summed."""
+    with_linear_call, plain, _, w, c = case
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("d",))
+    each, same = jax.sharding.PartitionSpec("d"), jax.sharding.PartitionSpec()
+    x = jax.random.normal(jax.random.key(1), (4, N))
+
+    def over_devices(function):
+        def loss(x, w):
+            total = jnp.sum(jax.vmap(lambda x: jnp.vdot(c, jnp.sin(function(x, w))))(x))
+            return jax.lax.psum(total, "d")
+
+        sharded = jax.shard_map(loss, mesh=mesh, in_specs=(each, same), out_specs=same)
+        inside = jax.shard_map(
+            jax.vmap(jax.grad(lambda x, w: jnp.vdot(c, function(x, w))), (0, None)),
+            mesh=mesh,
+            in_specs=(each, same),
+            out_specs=each,
+        )
+        return jax.jit(jax.grad(sharded, (0, 1)))(x, w), jax.jit(inside)(x, w)
+
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+        over_devices(with_linear_call),
+        over_devices(plain),
+    )

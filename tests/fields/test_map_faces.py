@@ -264,3 +264,23 @@ def test_rates_and_cotangents_are_vector_instructions(name, dtype, monkeypatch):
     for code in {sources[0], sources[-1]}:
         done = subprocess.run(command, input=code, capture_output=True, text=True, check=True)
         assert re.search(rf"\bvdivp{letter}\s", done.stdout)
+
+
+def test_gradients_in_a_users_shard_map():
+    law, state = _euler(1)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("d",))
+    each, same = jax.sharding.PartitionSpec("d"), jax.sharding.PartitionSpec()
+
+    def loss(factor, gamma):
+        gas = eqx.tree_at(lambda s: s.density.data, state, factor * state.density.data)
+        own = eqx.tree_at(lambda law: law.gamma, law, gamma)
+        return sum(jnp.sum(jnp.cos(x)) for x in jax.tree.leaves(own.rate(CLOCK, gas)))
+
+    gradients = jax.vmap(jax.grad(loss, (0, 1)), (0, None))
+    arguments = jnp.asarray([1.0, 1.1]), jnp.asarray(1.4)
+    sharded = jax.shard_map(gradients, mesh=mesh, in_specs=(each, same), out_specs=each)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10),
+        jax.jit(sharded)(*arguments),
+        jax.jit(gradients)(*arguments),
+    )

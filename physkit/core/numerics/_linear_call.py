@@ -58,8 +58,7 @@ def linear_call(
     shapes, result_tree = jax.tree.flatten(result)
     # A primitive takes a flat list of arrays: the trees travel in its parameters.
     out = _linear.bind(
-        *residual_leaves,
-        *linear_leaves,
+        *vary_alike([*residual_leaves, *linear_leaves]),
         forward=_OnLeaves(forward, residual_tree, linear_tree, result_tree),
         transpose=_OnLeaves(transpose, residual_tree, result_tree, linear_tree),
         num_residuals=len(residual_leaves),
@@ -120,6 +119,24 @@ def _apply_jitted(function, residuals, linear):
 # --- the rules of the primitive: residuals first, linear arguments after them -----------------------
 
 
+def vary_alike(leaves: Leaves, others: Leaves | None = None) -> Leaves:
+    """`leaves` as arrays that differ along the axes of a mesh along which any of them or of `others` does.
+
+    Where `jax.shard_map` keeps account of that. Of one that is equal everywhere cotangents are summed.
+    """
+    own = [_varying_axes(jax.typeof(x)) for x in leaves]
+    union = frozenset().union(*own, *(_varying_axes(jax.typeof(x)) for x in others or ()))
+    missing = [tuple(sorted(union - axes)) for axes in own]
+    return [
+        jax.lax.pcast(x, axes, to="varying") if axes else x
+        for x, axes in zip(leaves, missing, strict=True)
+    ]
+
+
+def _varying_axes(aval: Any) -> frozenset:
+    return getattr(getattr(aval, "manual_axis_type", None), "varying", frozenset())
+
+
 def _shapes(leaves: Leaves) -> tuple[tuple[tuple[int, ...], Any], ...]:
     """Shapes and dtypes of arrays, of the result as a parameter of the primitive."""
     return tuple((tuple(x.shape), jnp.dtype(x.dtype)) for x in leaves)
@@ -138,8 +155,19 @@ def _evaluate(*args, forward, transpose, num_residuals, shapes):
 
 
 def _abstract_eval(*args, shapes, **params):
-    del args, params
-    return [jax.core.ShapedArray(*shape) for shape in shapes]
+    del params
+    if not _varying_axes(args[0]):
+        return [jax.core.ShapedArray(*shape) for shape in shapes]
+    mesh, varying = args[0].sharding, args[0].manual_axis_type
+    return [
+        jax.core.ShapedArray(
+            shape,
+            dtype,
+            sharding=mesh.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape))),
+            manual_axis_type=varying,
+        )
+        for shape, dtype in shapes
+    ]
 
 
 def _jvp(primals, tangents, *, forward, transpose, num_residuals, shapes):
