@@ -30,6 +30,9 @@ _OPTIONS_FOR_SPEED = (  # the first that the compiler knows
     ("-mcpu=native",),
     (),
 )
+# Of long code more takes twice as long to compile, and gains nothing.
+_OPTIONS_FOR_LONG_CODE = ("-O2", "-ftree-vectorize")
+_LONG = 1000  # lines
 _COMPILE_SECONDS = 60
 
 _lock = threading.Lock()  # two threads must not register one handler
@@ -125,6 +128,8 @@ def _load_handler(source: str, entry: str, exact: bool) -> str | None:
     compiler = c_compiler()
     assert compiler is not None  # `native_code_is_used` was asked
     options = (*_OPTIONS, *(("-ffp-contract=off",) if exact else ()), f"-I{jax.ffi.include_dir()}")
+    if source.count("\n") > _LONG:
+        options = (*options, *_OPTIONS_FOR_LONG_CODE)
     versions = jax.__version__, jax.lib.__version__
     key = "\0".join((source, *options, *compiler, *versions, _processor()))
     name = f"physkit_{hashlib.sha256(key.encode()).hexdigest()[:24]}"

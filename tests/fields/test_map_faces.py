@@ -258,7 +258,8 @@ def test_rates_and_cotangents_are_vector_instructions(name, dtype, monkeypatch):
 
     jax.eval_shape(jax.grad(loss), numbers)
     letter = "s" if dtype == jnp.float32 else "d"
-    command = [*compiler, *_compiler._OPTIONS, "-ffp-contract=off", "-march=x86-64-v3"]
+    command = [*compiler, *_compiler._OPTIONS, *_compiler._OPTIONS_FOR_LONG_CODE]
+    command += ["-ffp-contract=off", "-march=x86-64-v3"]
     command += ["-fno-trapping-math", f"-I{jax.ffi.include_dir()}", "-S", "-x", "c", "-", "-o", "-"]
     assert sources
     for code in {sources[0], sources[-1]}:
