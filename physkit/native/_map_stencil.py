@@ -19,7 +19,7 @@ from ._translate import Symbolic, Translation
 # array of the result in each of its cells; what is summed over all faces.
 AtFace = Callable[[list[list[Array]], PyTree], tuple[list[list[Array]], list[Array]]]
 
-BLOCK = 64  # of the C file
+_BLOCK = 64  # numbers side by side
 _MAX_STATEMENTS = 10_000  # some six seconds of a compiler
 _MAX_NUMBERS = 256  # that are read and written at a face
 
@@ -45,7 +45,7 @@ def map_stencil(
     """
     dtype = arrays[0].dtype
     outer, length, inner = arrays[0].shape
-    faces, columns = length - (num_cells[0] - 1), -(-inner // BLOCK)
+    faces, columns = length - (num_cells[0] - 1), -(-inner // _BLOCK)
     if faces < 1 or any(x.dtype != dtype for x in arrays):
         raise NotTranslatableError("no faces, or numbers of several types")
     translation, outs, sums = _translate(function, num_cells, dtype, context)
@@ -136,6 +136,7 @@ def _source(
                 f"= s{k}_{e};"
             )
     code = {
+        "block": _BLOCK,
         "number": c_type(dtype),
         "num_arguments": num_arrays + len(translation.constants),
         "num_results": len(outs) + len(sums),

@@ -5,7 +5,7 @@
 // faces side by side in memory: of a column, or, where `inner` is 1, along the axis. Python replaces the words that
 // begin with a dollar sign.
 
-#define BLOCK 64  // numbers of a block
+#define BLOCK $block  // numbers
 
 typedef $number number;
 

@@ -116,9 +116,6 @@ def _apply_jitted(function, residuals, linear):
     return function(residuals, linear)
 
 
-# --- the rules of the primitive: residuals first, linear arguments after them -----------------------
-
-
 def vary_alike(leaves: Leaves, others: Leaves | None = None) -> Leaves:
     """`leaves` as arrays that differ along the axes of a mesh along which any of them or of `others` does.
 
@@ -140,6 +137,9 @@ def _varying_axes(aval: Any) -> frozenset:
 def _shapes(leaves: Leaves) -> tuple[tuple[tuple[int, ...], Any], ...]:
     """Shapes and dtypes of arrays, of the result as a parameter of the primitive."""
     return tuple((tuple(x.shape), jnp.dtype(x.dtype)) for x in leaves)
+
+
+# --- the rules of the primitive: residuals first, linear arguments after them -----------------------
 
 
 def _lower(*args, forward, transpose, num_residuals, shapes):

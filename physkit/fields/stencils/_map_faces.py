@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -72,23 +73,34 @@ class _Tangent:
 
     def __call__(self, primals: PyTree, dots: PyTree) -> Arrays:
         (arrays, context), (array_dots, context_dots) = primals, dots
-        counts = self.num_cells
-        moving = [k for k, dot in enumerate(array_dots) if dot is not None]
-
-        def function(cells: list[list[Array]], both: PyTree) -> Arrays:
-            cell_dots = [[None] * count for count in counts]
-            for k, values in zip(moving, cells[len(counts) :], strict=True):
-                cell_dots[k] = values
-            inputs, dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
-            varying, fixed = partition_by_tangent(inputs, dots)
-            return jax.jvp(partial(_of_varying, self.function, fixed), (varying,), (dots,))[1]
-
-        both_counts = (*counts, *(counts[k] for k in moving))
-        both_arrays = (*arrays, *(array_dots[k] for k in moving))
+        function, *inputs = _with_dots(self.function, self.num_cells, arrays, array_dots)
+        both = context, context_dots
         try:
-            return _map(function, both_counts, both_arrays, (context, context_dots))
+            return _map(function, *inputs, both)
         except NotTranslatableError:
-            return _by_xla(function, both_counts, both_arrays, (context, context_dots))
+            return _by_xla(function, *inputs, both)
+
+
+def _with_dots(
+    function: Callable[..., PyTree], counts: Sequence[int], arrays: Arrays, dots: Sequence[Any]
+) -> tuple[Callable[..., PyTree], tuple[int, ...], Arrays]:
+    """The tangents of a function of cells, as a function of those cells and of their tangents.
+
+    **Returns:** the function, how many cells it has of each array, and the arrays: `arrays`, and those of
+    `dots` that are not None. Its context is a pair: that of `function`, and the tangents of that.
+    """
+    moving = [k for k, dot in enumerate(dots) if dot is not None]
+
+    def tangents(cells: list[list[Array]], both: PyTree) -> PyTree:
+        cell_dots = [[None] * count for count in counts]
+        for k, values in zip(moving, cells[len(counts) :], strict=True):
+            cell_dots[k] = values
+        own, own_dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
+        varying, fixed = partition_by_tangent(own, own_dots)
+        return jax.jvp(partial(_of_varying, function, fixed), (varying,), (own_dots,))[1]
+
+    both_counts = (*counts, *(counts[k] for k in moving))
+    return tangents, both_counts, (*arrays, *(dots[k] for k in moving))
 
 
 class _Cotangent:
@@ -174,19 +186,9 @@ def _push_back(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
     """The tangents of `_pull_back`. Its own derivatives are XLA's."""
     (arrays, context, cotangents), (array_dots, context_dots, cotangent_dots) = primals, dots
     counts = (*maps.num_cells, *(1 for _ in cotangents))
-    inputs, input_dots = (*arrays, *cotangents), (*array_dots, *cotangent_dots)
-    moving = [k for k, dot in enumerate(input_dots) if dot is not None]
-
-    def at_face(cells: list[list[Array]], both: PyTree) -> tuple[list[list[Array]], list[Array]]:
-        cell_dots = [[None] * count for count in counts]
-        for k, values in zip(moving, cells[len(counts) :], strict=True):
-            cell_dots[k] = values
-        own, all_dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
-        varying, fixed = partition_by_tangent(own, all_dots)
-        return jax.jvp(partial(_of_varying, maps.at_face, fixed), (varying,), (all_dots,))[1]
-
-    all_counts = (*counts, *(counts[k] for k in moving))
-    all_arrays = (*inputs, *(input_dots[k] for k in moving))
+    at_face, all_counts, all_arrays = _with_dots(
+        maps.at_face, counts, (*arrays, *cotangents), (*array_dots, *cotangent_dots)
+    )
     try:
         results = map_stencil(at_face, all_arrays, all_counts, (context, context_dots))
     except NotTranslatableError:
