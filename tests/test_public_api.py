@@ -22,9 +22,9 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "native": {
-        "FoundNeighbors", "NearCells", "NotTranslatableError", "TermsOfPairs", "Tiling", "c_compiler",
-        "kernels_are_used", "map_stencil", "native_code_is_used", "native_or_xla", "search_neighbors",
-        "sum_on_gpus", "sum_over_partners",
+        "FoundNeighbors", "MapStencil", "NearCells", "NotTranslatableError", "TermsOfPairs", "Tiling",
+        "c_compiler", "kernels_are_used", "map_on_gpus", "map_stencil", "native_code_is_used",
+        "native_or_xla", "search_neighbors", "sum_on_gpus", "sum_over_partners",
     },
     "html": {
         "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",

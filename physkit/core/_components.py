@@ -18,7 +18,7 @@ from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
 from .calls._explain import describe
 from .calls._numbers_by_name import numbers_by_name
-from .numerics._products import scale_array
+from .numerics._products import scale_arrays
 
 Kind = TypeVar("Kind")  # of a component
 
@@ -300,32 +300,35 @@ def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:
 
     **Errors:** `ShapeError` for rates of different forms.
     """
-    pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
-    if not pairs:
+    scaled = []
+    for weight, rate in zip(weights, rates, strict=True):
+        leaves, tree = jax.tree.flatten(rate)
+        scaled.append(tree.unflatten(scale_arrays(leaves, weight)))
+    return _add_rates(scaled)
+
+
+def _add_rates(rates: Sequence[Rate]) -> Rate:
+    rates = [rate for rate in rates if rate is not None]
+    if not rates:
         return None
-    first = pairs[0][1]
-    if isinstance(first, dict):
+    if isinstance(rates[0], dict):
         # Not a set: its order differs from process to process, and with it the order of the program.
-        names = dict.fromkeys(name for _, rate in pairs for name in rate)
-        return {
-            name: combine_rates([w for w, _ in pairs], [rate.get(name) for _, rate in pairs])
-            for name in names
-        }
+        names = dict.fromkeys(name for rate in rates for name in rate)
+        return {name: _add_rates([rate.get(name) for rate in rates]) for name in names}
     # None counts as a leaf, so that partial rates have the same structure as full ones.
-    leaves, trees = zip(*(jax.tree.flatten(r, is_leaf=_is_none) for _, r in pairs), strict=True)
+    leaves, trees = zip(*(jax.tree.flatten(rate, is_leaf=_is_none) for rate in rates), strict=True)
     for tree in trees[1:]:
         if tree != trees[0]:
             raise ShapeError(
                 f"rates of different kinds cannot be added: {trees[0]} and {tree} (a field's rate has "
                 "its location)"
             )
-    columns = zip(*leaves, strict=True)
-    return trees[0].unflatten([_weighted_sum([w for w, _ in pairs], column) for column in columns])
+    return trees[0].unflatten([_sum(column) for column in zip(*leaves, strict=True)])
 
 
-def _weighted_sum(weights: Sequence[ArrayLike], leaves: Sequence[Array | None]) -> Array | None:
+def _sum(terms: Sequence[Array | None]) -> Array | None:
     # In the order of the rates: another order of the sum would change last bits.
-    present = [scale_array(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
+    present = [x for x in terms if x is not None]
     return sum(present[1:], present[0]) if present else None
 
 

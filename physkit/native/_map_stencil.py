@@ -1,11 +1,11 @@
 """Functions of the cells around each face by native code."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from physkit.core import PyTree, vary_alike
@@ -13,15 +13,11 @@ from physkit.core import PyTree, vary_alike
 from ._c_source import c_constants, c_lines, c_source
 from ._compiler import load_handler
 from ._formulas import NotTranslatableError, c_type
-from ._translate import Symbolic, Translation
-
-# For each array its cells around a face, and what all faces depend on → what there is at the face, for each
-# array of the result in each of its cells; what is summed over all faces.
-AtFace = Callable[[list[list[Array]], PyTree], tuple[list[list[Array]], list[Array]]]
+from ._stencils import AtFace, TranslatedStencil, translate_stencil
+from ._translate import Translation
 
 _BLOCK = 64  # numbers side by side
 _MAX_STATEMENTS = 10_000  # some six seconds of a compiler
-_MAX_NUMBERS = 256  # that are read and written at a face
 
 
 def map_stencil(
@@ -48,10 +44,12 @@ def map_stencil(
     faces, columns = length - (num_cells[0] - 1), -(-inner // _BLOCK)
     if faces < 1 or any(x.dtype != dtype for x in arrays):
         raise NotTranslatableError("no faces, or numbers of several types")
-    translation, outs, sums = _translate(function, num_cells, dtype, context)
-    name = load_handler(_source(translation, num_cells, outs, sums, dtype), "map_stencil", True)
+    kind = functools.partial(Translation, most_statements=_MAX_STATEMENTS)
+    translated = translate_stencil([kind], function, num_cells, dtype, context)
+    name = load_handler(_source(translated, dtype), "map_stencil", True)
     if name is None:
         raise NotTranslatableError("there is no compiled code")
+    _, translation, outs, sums = translated
     shapes = [(outer, faces + len(parts) - 1, inner) for parts in outs]
     shapes += [(outer, columns, *s.elements.shape) for s in sums]
     results = jax.ffi.ffi_call(
@@ -62,52 +60,21 @@ def map_stencil(
     return results[: len(outs)], [jnp.sum(s, axis=(0, 1)) for s in results[len(outs) :]]
 
 
-def _translate(
-    function: AtFace, num_cells: Sequence[int], dtype: Any, context: PyTree
-) -> tuple[Translation, list[list[Symbolic]], list[Symbolic]]:
-    """The results and sums of one face, and what computes them."""
-    number = jax.ShapeDtypeStruct((), dtype)
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype), context)
-    traced, out = jax.make_jaxpr(function, return_shape=True)(
-        [[number] * count for count in num_cells], shapes
-    )
-    names = [f"x{k}_{j}" for k, count in enumerate(num_cells) for j in range(count)]
-    cells = [Symbolic(np.array(name, object), dtype) for name in names]
-    translation = Translation(cells, _MAX_STATEMENTS)
-    arguments = [*cells, *jax.tree.leaves(context)]
-    values = translation.call(traced.jaxpr, traced.consts, arguments)
-    symbols = [
-        translation.symbolic(value, variable.aval.dtype)
-        for value, variable in zip(values, traced.jaxpr.outvars, strict=True)
-    ]
-    outs, sums = jax.tree.unflatten(jax.tree.structure(out), symbols)
-    written = [symbol for parts in outs for symbol in parts]
-    if any(s.elements.shape for s in written) or any(s.dtype != dtype for s in symbols):
-        raise NotTranslatableError("results that are no numbers of a face")
-    if len(cells) + len(symbols) > _MAX_NUMBERS:
-        raise NotTranslatableError("many numbers of a face")
-    return translation, outs, sums
-
-
-def _source(
-    translation: Translation,
-    num_cells: Sequence[int],
-    outs: list[list[Symbolic]],
-    sums: list[Symbolic],
-    dtype: Any,
-) -> str:
+def _source(translated: TranslatedStencil, dtype: Any) -> str:
     """The code, from the template and what is to be read, computed and written."""
-    num_arrays = len(num_cells)
+    all_cells, translation, outs, sums = translated
+    num_arrays = len(all_cells)
     begin, declare, read, write, spread, end, names = [], [], [], [], [], [], []
 
     def place(cells: int) -> str:
         return f"(line * (faces + {cells - 1}) + face) * inner + first"
 
-    for k, cells in enumerate(num_cells):
+    for k, cells in enumerate(all_cells):
         declare.append(
-            f"const number *restrict a{k} = (const number *)map->arguments[{k}] + {place(cells)};"
+            f"const number *restrict a{k} = (const number *)map->arguments[{k}] + "
+            f"{place(len(cells))};"
         )
-        read += [f"const number x{k}_{j} = a{k}[c + {j} * inner];" for j in range(cells)]
+        read += [f"const number {name} = a{k}[c + {j} * inner];" for j, name in enumerate(cells)]
     for k, parts in enumerate(outs):
         cells = len(parts)
         declare.append(f"number *restrict r{k} = (number *)map->results[{k}] + {place(cells)};")
@@ -140,7 +107,7 @@ def _source(
         "number": c_type(dtype),
         "num_arguments": num_arrays + len(translation.constants),
         "num_results": len(outs) + len(sums),
-        "first_cells": num_cells[0],
+        "first_cells": len(all_cells[0]),
         "read_constants": c_lines(
             c_constants(translation.constants, "map->arguments", num_arrays), 1
         ),

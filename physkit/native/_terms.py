@@ -1,6 +1,5 @@
 """From the terms of a pair, as a JAX function, to expressions for each of their numbers."""
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from jaxtyping import Array
 from physkit.core import PyTree
 
 from ._formulas import NotTranslatableError
-from ._translate import Symbolic, Translation
+from ._translate import Symbolic, Translation, first_that_can
 
 # Arrays of particles i and j, what all pairs depend on, which pairs are present → terms.
 TermsOfPairs = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
@@ -71,13 +70,7 @@ def translate_terms(
         sums = [translation.symbolic(r) for r in results]
         return TranslatedTerms(row_symbols, partner_symbols, translation, sums, out)
 
-    *others, last = kinds
-    translated = None
-    for kind in others:
-        with contextlib.suppress(NotTranslatableError):
-            translated = translate(kind)
-            break
-    translated = translate(last) if translated is None else translated
+    translated = first_that_can(kinds, translate)
     sums = translated.sums
     # A term that no pair changes has no axes of pairs; such sums are left to XLA.
     is_sum_of_numbers = all(s.elements.shape[:2] == (1, 1) and s.dtype.kind == "f" for s in sums)

@@ -1,9 +1,10 @@
 """From a traced JAX function of small arrays to statements in C."""
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Sequence, Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from physkit.core import LINEAR_CALL, is_concrete, vary_alike
 from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
 
 # More statements would take long to compile, and would not fit into a processor's registers.
-_MAX_STATEMENTS = 2000
+MAX_STATEMENTS = 2000
 
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2")
 _REDUCTIONS = {
@@ -47,6 +48,7 @@ class Start(NamedTuple):
     stride: int
 
 
+_T = TypeVar("_T")
 Value = Symbolic | Any  # what is no `Symbolic` is a number or an array that JAX knows
 
 
@@ -64,7 +66,7 @@ class Translation:
     translated: AbstractSet[str]  # the primitives that this has a translation of
 
     def __init__(
-        self, of_partner: Sequence[Symbolic], most_statements: int = _MAX_STATEMENTS
+        self, of_partner: Sequence[Symbolic], most_statements: int = MAX_STATEMENTS
     ) -> None:
         """`of_partner`: what changes within the loop."""
         self._most_statements = most_statements
@@ -251,6 +253,21 @@ class Translation:
         inside = " & ".join(f"({s} >= 0) & ({s} <= {last})" for s, last, _ in starts)
         chosen = f"({inside}) ? {element} : {literal(fill, dtype)}"
         return self._assign(chosen, [*(s.name for s in starts), element], dtype)
+
+
+def first_that_can(
+    kinds: Sequence[Callable[[list[Symbolic]], Translation]],
+    translate: Callable[[Callable[[list[Symbolic]], Translation]], _T],
+) -> _T:
+    """`translate(kind)` for the first kind of translation that can.
+
+    **Errors:** `NotTranslatableError` of the last one, where none can.
+    """
+    *others, last = kinds
+    for kind in others:
+        with contextlib.suppress(NotTranslatableError):
+            return translate(kind)
+    return translate(last)
 
 
 def _concatenate(params: dict, *parts: np.ndarray) -> list[np.ndarray]:

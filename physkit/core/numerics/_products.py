@@ -1,6 +1,8 @@
 """Products of complex numbers with real ones and with i; powers of two, and products with them."""
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -28,6 +30,46 @@ def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "
     # Part by part: JAX would promote the factor to complex numbers, and multiply by their zeros.
     factor = jnp.asarray(factor, x.real.dtype)
     return jax.lax.complex(x.real * factor, x.imag * factor)
+
+
+def scale_arrays(
+    arrays: Sequence[Inexact[Array, "..."]], factor: ArrayLike
+) -> list[Inexact[Array, "..."]]:
+    """x · factor of each array. The cotangent of the factor is one sum over all of them.
+
+    Derivatives by JAX make a sum for each array, and thus a few kernels of a GPU for each of them.
+    """
+    factor = jnp.asarray(factor)
+    alike = [k for k, x in enumerate(arrays) if x.real.dtype == factor.dtype and x.ndim]
+    if factor.ndim or not isinstance(factor, jax.core.Tracer) or len(alike) < 2:
+        return [scale_array(x, factor) for x in arrays]
+    shapes = [jax.ShapeDtypeStruct(arrays[k].shape, factor.dtype) for k in alike]
+    spread = _Spread(tuple(s.shape for s in shapes))
+    filled = linear_call(spread, _sum_all, (), factor, result=shapes)
+    factors = dict(zip(alike, filled, strict=True))
+    return [scale_array(x, factors.get(k, factor)) for k, x in enumerate(arrays)]
+
+
+@dataclass(frozen=True)
+class _Spread:
+    shapes: tuple[tuple[int, ...], ...]
+
+    def __call__(self, _: tuple, factor: Array) -> list[Array]:
+        return [jnp.broadcast_to(factor, shape) for shape in self.shapes]
+
+
+def _sum_all(_: tuple, arrays: list[Array]) -> Array:
+    """The sum of all elements, added up array by array before it is taken."""
+    last = min((x.shape for x in arrays), key=len)
+    totals: dict[tuple[int, ...], Array] = {}
+    for x in arrays:
+        # Components of vectors, which come first, are added as arrays of their own.
+        lead = x.shape[: x.ndim - len(last)]
+        is_few = x.shape[len(lead) :] == last and math.prod(lead) <= _FEW_COMPONENTS
+        for part in x.reshape(-1, *last) if is_few else [x]:
+            before = totals.get(part.shape)
+            totals[part.shape] = part if before is None else before + part
+    return functools.reduce(jnp.add, [jnp.sum(x) for x in totals.values()])
 
 
 def _for_each_component(factor: Array, shape: tuple[int, ...]) -> Array:

@@ -22,7 +22,13 @@ from physkit.core import (
     safe_minimum,
 )
 from physkit.geometry import Grid
-from physkit.native import NotTranslatableError, native_or_xla
+from physkit.native import (
+    MapStencil,
+    NotTranslatableError,
+    map_on_gpus,
+    map_stencil,
+    native_or_xla,
+)
 
 from ..stencils._computed_once import computed_once
 from ..stencils._slabs import in_slabs
@@ -30,8 +36,8 @@ from ._ausm import AdvectionParts
 from ._faces import (
     add_fluxes,
     cells_around_faces,
-    fluxes_by_native_code,
     fluxes_by_xla,
+    fluxes_in_one_pass,
     limit_fluxes,
     ranges_over_domain,
     waves_are_local,
@@ -77,9 +83,9 @@ class AbstractConservationLaw(AbstractTendency):
     Parts of a component that are `carried` – amounts of a scalar per volume – are no variables of the law: they
     flow with the mass, its first variable.
 
-    Written with operations on the numbers of each cell, all of it is one pass of native code on CPUs. A law or
-    a solver that looks at all cells, at the fastest wave say, is computed as a whole, more slowly; over
-    devices it sees the cells of each by themselves.
+    Written with operations on the numbers of each cell, all of it is one pass of native code on CPUs, and one
+    kernel for each axis on NVIDIA's GPUs. A law or a solver that looks at all cells, at the fastest wave say,
+    is computed as a whole, more slowly; over devices it sees the cells of each by themselves.
 
     What leaves one cell enters the next: sums over a domain that repeats stay as they are, to rounding.
     """
@@ -275,8 +281,8 @@ def finite_volume_rate(
         function = partial(rates, fluxes_by_xla)
         return in_slabs(function, padded, overlaps) if is_uniform else function(*padded)
 
-    def native(*padded: Variables) -> Variables:
-        function = partial(rates, fluxes_by_native_code)
+    def in_one_pass(by: MapStencil, *padded: Variables) -> Variables:
+        function = partial(rates, partial(fluxes_in_one_pass, by))
         try:
             # Waves alone are one pass over all cells; diffusion is many, which slabs keep in the cache.
             if not (law.has_diffusion and is_uniform):
@@ -285,7 +291,8 @@ def finite_volume_rate(
         except NotTranslatableError:
             return by_xla(*padded)
 
-    return as_rates(component, native_or_xla(native, by_xla, *padded))
+    native, cuda = (partial(in_one_pass, by) for by in (map_stencil, map_on_gpus))
+    return as_rates(component, native_or_xla(native, by_xla, *padded, cuda=cuda))
 
 
 def difference_over_cells(

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 
 from physkit.core import PyTree
 from physkit.geometry import Grid
+from physkit.native import MapStencil
 
 from ..stencils._locality import is_local, trial_shape
 from ..stencils._map_faces import map_faces
@@ -69,7 +70,8 @@ def fluxes_by_xla(
     return limit_fluxes(law, fluxes, cells_around_faces(padded, width, axis), axis, limits)
 
 
-def fluxes_by_native_code(
+def fluxes_in_one_pass(
+    by: MapStencil,
     law: SolvedLaw,
     padded: Variables,
     carried: int,
@@ -77,14 +79,14 @@ def fluxes_by_native_code(
     axis: int,
     limits: Limits = None,
 ) -> Variables:
-    """The same in one pass.
+    """The same by native code, or by a kernel of a GPU.
 
     **Errors:** `NotTranslatableError` for laws and schemes with operations that are not translated.
     """
     context, static = eqx.partition((law, ranges, limits), eqx.is_array)
     of_cells = _FluxesOfCells(static, carried, axis)
     counts = [2 * law.reconstruction.width] * len(padded)
-    return map_faces(of_cells, padded, counts, context, axis)
+    return map_faces(of_cells, padded, counts, context, axis, by)
 
 
 class _FluxesOfCells:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,16 +11,31 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from physkit.core import PyTree, linear_call, nonzero_tangents, partition_by_tangent
-from physkit.native import NotTranslatableError, map_stencil
+from physkit.native import MapStencil, NotTranslatableError
 
 # For each array its cells around a face, and what all faces depend on → numbers of the face.
 AtFaces = Callable[[list[list[Array]], PyTree], tuple[Array, ...]]
 Arrays = tuple[Array, ...]
+
+
+class _Stencil(NamedTuple):
+    """A function of cells, how many it has of each array around a face, and what goes over all faces."""
+
+    function: Callable[..., PyTree]
+    num_cells: tuple[int, ...]
+    map: MapStencil
+
+
 _MOST_CONTEXT = 64  # numbers of an array: each has a derivative of its own
 
 
 def map_faces(
-    function: AtFaces, arrays: Sequence[Array], num_cells: Sequence[int], context: PyTree, axis: int
+    function: AtFaces,
+    arrays: Sequence[Array],
+    num_cells: Sequence[int],
+    context: PyTree,
+    axis: int,
+    by: MapStencil,
 ) -> Arrays:
     """`function` of the cells around each of n faces across `axis`, by native code.
 
@@ -33,6 +48,7 @@ def map_faces(
       treats every face by itself, and closes over no array.
     - `arrays`: n + cells − 1 long along `axis`, otherwise alike; `num_cells`: of each array around a face.
     - `context`: a pytree of arrays of a few numbers.
+    - `by`: `map_stencil` for CPUs, `map_on_gpus` for NVIDIA's GPUs.
 
     **Errors:** `NotTranslatableError` where `function` has operations that native code has not, or there is no
     compiler: then it is for the caller to do without.
@@ -42,53 +58,50 @@ def map_faces(
     shape = arrays[0].shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     flat = tuple(x.reshape(outer, x.shape[axis], inner) for x in arrays)
-    out = _map(function, tuple(num_cells), flat, context)
+    out = _map(_Stencil(function, tuple(num_cells), by), flat, context)
     return tuple(x.reshape(*shape[:axis], x.shape[1], *shape[axis + 1 :]) for x in out)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _map(function: AtFaces, num_cells: tuple[int, ...], arrays: Arrays, context: PyTree) -> Arrays:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _map(stencil: _Stencil, arrays: Arrays, context: PyTree) -> Arrays:
     def at_face(cells: list[list[Array]], context: PyTree) -> tuple[list[list[Array]], list[Array]]:
-        return [[x] for x in function(cells, context)], []
+        return [[x] for x in stencil.function(cells, context)], []
 
-    out, _ = map_stencil(at_face, arrays, num_cells, context)
+    out, _ = stencil.map(at_face, arrays, stencil.num_cells, context)
     return tuple(out)
 
 
 @partial(_map.defjvp, symbolic_zeros=True)
-def _(
-    function: AtFaces, num_cells: tuple[int, ...], primals: PyTree, tangents: PyTree
-) -> tuple[Arrays, Arrays]:
+def _(stencil: _Stencil, primals: PyTree, tangents: PyTree) -> tuple[Arrays, Arrays]:
     dots = nonzero_tangents(tangents)
-    out = _map(function, num_cells, *primals)
-    maps = _Tangent(function, num_cells), _Cotangent(function, num_cells, dots)
+    out = _map(stencil, *primals)
+    maps = _Tangent(stencil), _Cotangent(stencil, dots)
     return out, linear_call(*maps, primals, dots, result=out)
 
 
 class _Tangent:
     """Tangents of the faces from those of arrays and context, with None for those that are zero."""
 
-    def __init__(self, function: AtFaces, num_cells: tuple[int, ...]) -> None:
-        self.function, self.num_cells = function, num_cells
+    def __init__(self, stencil: _Stencil) -> None:
+        self.stencil = stencil
 
     def __call__(self, primals: PyTree, dots: PyTree) -> Arrays:
         (arrays, context), (array_dots, context_dots) = primals, dots
-        function, *inputs = _with_dots(self.function, self.num_cells, arrays, array_dots)
+        stencil, arrays = _with_dots(self.stencil, arrays, array_dots)
         both = context, context_dots
         try:
-            return _map(function, *inputs, both)
+            return _map(stencil, arrays, both)
         except NotTranslatableError:
-            return _by_xla(function, *inputs, both)
+            return _by_xla(stencil, arrays, both)
 
 
-def _with_dots(
-    function: Callable[..., PyTree], counts: Sequence[int], arrays: Arrays, dots: Sequence[Any]
-) -> tuple[Callable[..., PyTree], tuple[int, ...], Arrays]:
+def _with_dots(stencil: _Stencil, arrays: Arrays, dots: Sequence[Any]) -> tuple[_Stencil, Arrays]:
     """The tangents of a function of cells, as a function of those cells and of their tangents.
 
-    **Returns:** the function, how many cells it has of each array, and the arrays: `arrays`, and those of
-    `dots` that are not None. Its context is a pair: that of `function`, and the tangents of that.
+    **Returns:** the function, and the arrays: `arrays`, and those of `dots` that are not None. Its context is a
+    pair: that of the given function, and the tangents of that.
     """
+    function, counts, by = stencil
     moving = [k for k, dot in enumerate(dots) if dot is not None]
 
     def tangents(cells: list[list[Array]], both: PyTree) -> PyTree:
@@ -100,14 +113,14 @@ def _with_dots(
         return jax.jvp(partial(_of_varying, function, fixed), (varying,), (own_dots,))[1]
 
     both_counts = (*counts, *(counts[k] for k in moving))
-    return tangents, both_counts, (*arrays, *(dots[k] for k in moving))
+    return _Stencil(tangents, both_counts, by), (*arrays, *(dots[k] for k in moving))
 
 
 class _Cotangent:
     """Cotangents of arrays and context from those of the faces, where there is a tangent."""
 
-    def __init__(self, function: AtFaces, num_cells: tuple[int, ...], dots: PyTree) -> None:
-        self.function, self.num_cells = function, num_cells
+    def __init__(self, stencil: _Stencil, dots: PyTree) -> None:
+        self.stencil = stencil
         self.moves, self.context_moves = jax.tree.map(
             lambda dot: None if dot is None else True, dots, is_leaf=_is_none
         )
@@ -119,13 +132,18 @@ class _Cotangent:
         self, cells: list[list[Array]], context: PyTree
     ) -> tuple[list[list[Array]], list[Array]]:
         """What is added in the cells around a face and to the context's, from these and its cotangents."""
-        counts = self.num_cells
+        function, counts, _ = self.stencil
         moves = [[move] * count for move, count in zip(self.moves, counts, strict=True)]
         inputs = cells[: len(counts)], context
         varying, fixed = partition_by_tangent(inputs, (moves, self.context_moves))
-        _, back = jax.vjp(partial(_of_varying, self.function, fixed), varying)
+        _, back = jax.vjp(partial(_of_varying, function, fixed), varying)
         ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
         return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
+
+    def with_cotangents(self, cotangents: Arrays) -> _Stencil:
+        """`at_face`, of the cells and of one cotangent for each result."""
+        _, counts, by = self.stencil
+        return _Stencil(self.at_face, (*counts, *(1 for _ in cotangents)), by)
 
     def unflatten(self, of_arrays: list[Array], of_context: list[Array]) -> PyTree:
         """Results of `map_stencil` as cotangents, with None where nothing moves."""
@@ -136,9 +154,9 @@ class _Cotangent:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
-    counts = (*maps.num_cells, *(1 for _ in cotangents))
+    at_face, counts, by = maps.with_cotangents(cotangents)
     try:
-        results = map_stencil(maps.at_face, (*arrays, *cotangents), counts, context)
+        results = by(at_face, (*arrays, *cotangents), counts, context)
     except NotTranslatableError:
         return _pull_back_by_xla(maps, arrays, context, cotangents)
     return maps.unflatten(*results)
@@ -185,12 +203,11 @@ class _BackCotangent:
 def _push_back(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
     """The tangents of `_pull_back`. Its own derivatives are XLA's."""
     (arrays, context, cotangents), (array_dots, context_dots, cotangent_dots) = primals, dots
-    counts = (*maps.num_cells, *(1 for _ in cotangents))
-    at_face, all_counts, all_arrays = _with_dots(
-        maps.at_face, counts, (*arrays, *cotangents), (*array_dots, *cotangent_dots)
+    (at_face, counts, by), all_arrays = _with_dots(
+        maps.with_cotangents(cotangents), (*arrays, *cotangents), (*array_dots, *cotangent_dots)
     )
     try:
-        results = map_stencil(at_face, all_arrays, all_counts, (context, context_dots))
+        results = by(at_face, all_arrays, counts, (context, context_dots))
     except NotTranslatableError:
         return _push_back_by_xla(maps, primals, dots)
     return maps.unflatten(*results)
@@ -218,14 +235,13 @@ def _pull_back_by_xla(
     varying, fixed = partition_by_tangent(inputs, (maps.moves, maps.context_moves))
 
     def function(varying: PyTree) -> Arrays:
-        return _by_xla(maps.function, maps.num_cells, *eqx.combine(varying, fixed))
+        return _by_xla(maps.stencil, *eqx.combine(varying, fixed))
 
     return jax.vjp(function, varying)[1](cotangents)[0]
 
 
-def _by_xla(
-    function: AtFaces, num_cells: tuple[int, ...], arrays: Arrays, context: PyTree
-) -> Arrays:
+def _by_xla(stencil: _Stencil, arrays: Arrays, context: PyTree) -> Arrays:
+    function, num_cells, _ = stencil
     n = arrays[0].shape[1] - (num_cells[0] - 1)
     cells = [
         [jax.lax.slice_in_dim(x, j, j + n, axis=1) for j in range(count)]

@@ -27,7 +27,13 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import AbstractBoundary, Mirror, Outflow
-from physkit.native import NotTranslatableError, native_or_xla
+from physkit.native import (
+    MapStencil,
+    NotTranslatableError,
+    map_on_gpus,
+    map_stencil,
+    native_or_xla,
+)
 
 from ..._field import Field
 from ..._field_increment import FieldIncrement
@@ -223,12 +229,16 @@ class ShallowWaterFV(AbstractConservationLaw):
         _, *u = self.primitive((h, *(m[k] for k in range(grid.dimension))))
         # Depth h and surface s = h + b are reconstructed, and the ground is their difference: water at rest
         # has a flat surface at every edge, and limited depths stay positive (Audusse et al. 2004).
-        native, by_xla = (
-            partial(function, axis) for function in (self._faces_by_native_code, self._faces_by_xla)
+        native, cuda = (
+            partial(self._faces_in_one_pass, by, axis) for by in (map_stencil, map_on_gpus)
         )
-        if not waves_are_local(self, grid.dimension, (h, *m), 0, None):
-            native = by_xla
-        *fluxes, step_l, step_r, slope = native_or_xla(native, by_xla, (h, h + ground, *u))
+        by_xla = partial(self._faces_by_xla, axis)
+        values = h, h + ground, *u
+        if waves_are_local(self, grid.dimension, (h, *m), 0, None):
+            out = native_or_xla(native, by_xla, values, cuda=cuda)
+        else:
+            out = by_xla(values)
+        *fluxes, step_l, step_r, slope = out
         n = grid.local_shape[axis]
 
         def window(x: Array, j: int) -> Array:
@@ -256,8 +266,8 @@ class ShallowWaterFV(AbstractConservationLaw):
         # Computed once, not again in each of the two cells that they flow between.
         return *computed_once(fluxes), step_l, step_r, slope
 
-    def _faces_by_native_code(self, axis: int, values: Variables) -> Variables:
-        """The same in one pass."""
+    def _faces_in_one_pass(self, by: MapStencil, axis: int, values: Variables) -> Variables:
+        """The same by native code, or by a kernel of a GPU."""
         # Only what faces depend on, of a few numbers.
         law = replace_fields(self, {"bed": jnp.zeros_like(self.gravity), "wind": None})
         params, static = eqx.partition(law, eqx.is_array)
@@ -271,7 +281,8 @@ class ShallowWaterFV(AbstractConservationLaw):
             return *law._meet(below, above, axis), law._slope(*edges[:2])
 
         try:
-            return map_faces(of_cells, values, [2 * scheme.width] * len(values), params, axis)
+            counts = [2 * scheme.width] * len(values)
+            return map_faces(of_cells, values, counts, params, axis, by)
         except NotTranslatableError:
             return self._faces_by_xla(axis, values)
 

@@ -1,6 +1,7 @@
 """Ideal magnetohydrodynamics with constrained transport."""
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -24,7 +25,13 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import AXES
-from physkit.native import NotTranslatableError, native_or_xla
+from physkit.native import (
+    MapStencil,
+    NotTranslatableError,
+    map_on_gpus,
+    map_stencil,
+    native_or_xla,
+)
 
 from ..._field import Field
 from ..._field_increment import FieldIncrement
@@ -198,7 +205,11 @@ class IdealMHD(AbstractConservationLaw):
         conserved = tuple(x for p in gas.cell_parts().values() for x in unstack(p, p.data))
         cells = self.primitive(conserved[:8])
         if waves_are_local(self, 1, conserved, count_carried(gas), ranges_over_domain(self, gas)):
-            faces, flows = native_or_xla(self._fluxes_by_native_code, self._fluxes_by_xla, gas)
+            native, cuda = (
+                partial(self._fluxes_in_one_pass, by) for by in (map_stencil, map_on_gpus)
+            )
+            by_xla = partial(IdealMHD._fluxes_by_xla, self)  # methods of traced laws have no hash
+            faces, flows = native_or_xla(native, by_xla, gas, cuda=cuda)
         else:
             faces, flows = self._fluxes_by_xla(gas)
         totals: list[Array] = []
@@ -211,7 +222,9 @@ class IdealMHD(AbstractConservationLaw):
             rates[f"magnetic_{AXES[k]}"] = _minus_curl(gas, edges, k)
         return rates
 
-    def _fluxes_by_native_code(self, gas: MagnetizedGas) -> tuple[list[Variables], list[Array]]:
+    def _fluxes_in_one_pass(
+        self, by: MapStencil, gas: MagnetizedGas
+    ) -> tuple[list[Variables], list[Array]]:
         """Fluxes through the faces across every axis, and which way the gas goes there: one pass for each axis.
 
         Normal components come first, so that one function is compiled for all of them.
@@ -236,7 +249,7 @@ class IdealMHD(AbstractConservationLaw):
             arrays = *values, _on_all_faces(gas.magnetic[axis], axis)
             counts = [2 * width] * len(values) + [1]
             try:
-                *own, flow = map_faces(of_cells, arrays, counts, (params, scales), axis)
+                *own, flow = map_faces(of_cells, arrays, counts, (params, scales), axis, by)
             except NotTranslatableError:
                 return self._fluxes_by_xla(gas)
             faces.append(_turned(tuple(own), -axis))

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,11 +13,19 @@ from jaxtyping import Array, Int
 
 from physkit.core import PyTree
 
-from ._formulas import NotTranslatableError
+from .._formulas import NotTranslatableError
+from .._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
+from ._launch import (
+    as_type,
+    flatten,
+    known_numbers,
+    launch,
+    look_up_in,
+    require_compiler,
+    split,
+)
 from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
 from ._packing import pack_numbers, unpack_tile
-from ._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
-from ._tile_functions import Tile
 from ._tiles import Operation, TileTranslation, broadcast_tile, evaluate_tiles
 
 # More are in no registers.
@@ -63,7 +71,7 @@ def sum_on_gpus(
     if exact:
         raise NotTranslatableError("products and sums that are rounded one by one")
     if not interpret:
-        _require_compiler()
+        require_compiler()
     # Tables, and what takes operations that kernels have not, are computed by XLA before.
     kinds = [functools.partial(TileTranslation, most_axes=axes) for axes in (1, 0, -1)]
     translated = translate_terms(kinds, terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
@@ -98,7 +106,7 @@ def sum_on_gpus(
         translated, read_partner = translated._replace(partners=symbols), _read_packed
     # Flat, which costs nothing.
     listed = [] if index is None else [index.astype(jnp.int32)]
-    operands = [_flatten(a) for a in (*listed, *rows, *partners, *translation.constants)]
+    operands = [flatten(a) for a in (*listed, *rows, *partners, *translation.constants)]
     kernel = functools.partial(
         _add_up,
         translated,
@@ -109,7 +117,8 @@ def sum_on_gpus(
         multiply_add_in_two if interpret else multiply_add,
     )
     out = [jax.ShapeDtypeStruct((num_rows * math.prod(s.shape),), s.dtype) for s in shapes]
-    sums = _call(kernel, out, -(-num_rows // tiling.rows), tiling.warps, interpret)(*operands)
+    num_blocks = -(-num_rows // tiling.rows)
+    sums = launch("sum_over_partners", kernel, out, num_blocks, tiling.warps, interpret)(*operands)
     sums = [x.reshape(num_rows, *s.shape[2:]) for x, s in zip(sums, shapes, strict=True)]
     return jax.tree.unflatten(structure, sums)
 
@@ -123,43 +132,6 @@ def _choose_tiling(num_columns: int, num_sums: int, is_listed: bool, dtype: np.d
         most = Tiling(8, 16, 4, is_packed=True) if is_listed else Tiling(4, 128, 2)
     columns = min(most.columns, 1 << (num_columns - 1).bit_length())
     return most._replace(columns=max(columns, 16))
-
-
-def _require_compiler() -> None:
-    """**Errors:** `NotTranslatableError` where this JAX makes no kernels for the GPU that programs are for."""
-    try:
-        from jax.experimental.pallas import triton
-    except ImportError as error:
-        raise NotTranslatableError("no kernels by Triton in this JAX") from error
-    if hasattr(triton, "get_gpu_info"):  # from JAX 0.11 on it is asked while programs are lowered
-        try:
-            triton.get_gpu_info()
-        except ValueError as error:
-            raise NotTranslatableError(str(error)) from error
-
-
-def _flatten(a: Array) -> Array:
-    # Pointers to bits are none: bits are numbers in memory.
-    a = jnp.reshape(a, -1)
-    return a.astype(jnp.int32) if a.dtype.kind == "b" else a
-
-
-def _call(
-    kernel: Callable, out: list[jax.ShapeDtypeStruct], num_blocks: int, warps: int, interpret: bool
-) -> Callable[..., list[Array]]:
-    # Here, because it takes a while, and a CPU needs it never.
-    from jax.experimental import pallas
-    from jax.experimental.pallas import triton
-
-    params = None if interpret else triton.CompilerParams(num_warps=warps, num_stages=1)
-    return pallas.pallas_call(
-        kernel,
-        out,
-        grid=(num_blocks,),
-        interpret=interpret,
-        compiler_params=params,
-        name="sum_over_partners",
-    )
 
 
 def _add_up(
@@ -179,16 +151,12 @@ def _add_up(
     assert isinstance(translation, TileTranslation)
     num_rows, num_columns, n = counts
     read_row, read_partner = reads
-    lists, row_refs, partner_refs, constants, results = _split(
+    lists, row_refs, partner_refs, constants, results = split(
         references,
         [int(is_listed), len(rows), len(partners), len(translation.constants), len(sums)],
     )
 
-    def look_up(constant: int, places: Tile) -> Tile:
-        return _as(
-            translation.constants[constant].dtype, triton.load(constants[constant].at[places])
-        )
-
+    look_up = look_up_in(translation, constants)
     row = pallas.program_id(0) * np.int32(tiling.rows) + jnp.arange(tiling.rows, dtype=jnp.int32)
     # Rows behind the last one compute what it does, and write nothing.
     row_or_last = jnp.minimum(row, np.int32(num_rows - 1))[:, None]
@@ -204,10 +172,7 @@ def _add_up(
         for k, name in enumerate(terms)
     ]
     statements = fuse_products([*translation.statements, *adds], multiply_add)
-    known: dict[str, Tile] = dict(translation.literals)
-    for name in _used(translation, sums) & translation.elements.keys():
-        constant, k = translation.elements[name]
-        known[name] = look_up(constant, jnp.int32(k))
+    known = known_numbers(translation, set(terms), look_up)
     for symbol, reference in zip(rows, row_refs, strict=True):
         known |= read_row(symbol, reference, row_or_last, triton.load)
     evaluate_tiles(translation.row_statements, known, look_up)
@@ -248,7 +213,7 @@ def _read(symbol: Any, reference: Any, places: Array, load: Callable) -> dict[st
     """The numbers of particles at `places`, by name."""
     size = symbol.elements.size
     return {
-        name: _as(symbol.dtype, load(reference.at[places * np.int32(size) + np.int32(e)]))
+        name: as_type(symbol.dtype, load(reference.at[places * np.int32(size) + np.int32(e)]))
         for e, name in enumerate(symbol.elements.flat)
     }
 
@@ -259,19 +224,4 @@ def _read_packed(symbol: Any, reference: Any, places: Array, load: Callable) -> 
     width = len(names)
     together = places[..., None] * np.int32(width) + jnp.arange(width, dtype=jnp.int32)[None, None]
     parts = unpack_tile(load(reference.at[together]))
-    return {name: _as(symbol.dtype, part) for name, part in zip(names, parts, strict=True)}
-
-
-def _as(dtype: np.dtype, x: Array) -> Array:
-    return x != 0 if dtype.kind == "b" else x
-
-
-def _used(translation: TileTranslation, sums: Sequence[Any]) -> set[str]:
-    operations = [*translation.row_statements, *translation.statements]
-    names = {name for s in sums for name in s.elements.flat}
-    return names.union(*(operation.operands for operation in operations))
-
-
-def _split(references: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
-    ends = np.cumsum(counts)
-    return [references[end - count : end] for end, count in zip(ends, counts, strict=True)]
+    return {name: as_type(symbol.dtype, part) for name, part in zip(names, parts, strict=True)}

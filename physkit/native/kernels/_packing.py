@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from ._translate import Symbolic
+from .._translate import Symbolic
 
 _BYTES = 16  # that a thread reads at once
 

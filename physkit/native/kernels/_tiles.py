@@ -8,9 +8,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from ._formulas import NotTranslatableError, c_type
+from .._formulas import NotTranslatableError, c_type
+from .._translate import COMPOSED, MAX_STATEMENTS, Start, Symbolic, Translation, Value
 from ._tile_functions import ON_TILES, Tile, tile_function
-from ._translate import COMPOSED, Start, Symbolic, Translation, Value
 
 _FEW_NUMBERS = 8  # lengths of a box, parameters of a potential
 
@@ -39,9 +39,14 @@ class TileTranslation(Translation):
 
     translated = frozenset({*COMPOSED, *ON_TILES})
 
-    def __init__(self, of_partner: Sequence[Symbolic], most_axes: int) -> None:
+    def __init__(
+        self,
+        of_partner: Sequence[Symbolic],
+        most_statements: int = MAX_STATEMENTS,
+        most_axes: int = -1,
+    ) -> None:
         """`most_axes`: of what is known, and computed with in the kernel, which saves a launch."""
-        super().__init__(of_partner)
+        super().__init__(of_partner, most_statements)
         self._most_axes = most_axes
         self.literals: dict[str, np.generic] = {}
         self.elements: dict[str, tuple[int, int]] = {}

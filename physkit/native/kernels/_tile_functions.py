@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from ._formulas import ELEMENTWISE, NotTranslatableError
+from .._formulas import ELEMENTWISE, NotTranslatableError
 
 Tile = Array | np.generic  # `[r 1]`, `[1 k]`, `[r k]` or a number
 

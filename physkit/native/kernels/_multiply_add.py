@@ -1,7 +1,7 @@
 """Products that are summed at once: half as many instructions, rounded once."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,12 @@ MultiplyAdd = Callable[[Tile, Tile, Tile, int, int], Tile]
 _SIGNS = {"add": (1, 1), "add_any": (1, 1), "sub": (1, -1)}
 
 
-def fuse_products(operations: Sequence[Operation], multiply_add: MultiplyAdd) -> list[Operation]:
-    """The same operations, where products that are only used in one sum are a part of it."""
+def fuse_products(
+    operations: Sequence[Operation], multiply_add: MultiplyAdd, results: Iterable[str] = ()
+) -> list[Operation]:
+    """The same operations, where products that are only used in one sum, and no results, are a part of it."""
     uses = Counter(name for operation in operations for name in operation.operands)
+    uses.update(results)
     products: dict[str, Operation] = {}
     fused: dict[str, Operation] = {}
     for operation in operations:

@@ -1,0 +1,60 @@
+"""Functions at faces by kernels for GPUs, evaluated by XLA's interpreter: numbers and derivatives of XLA's."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.fields.equations.fluid import _shallow_water_fv
+from physkit.fields.equations.magnetohydrodynamics import _ideal_mhd
+from physkit.fields.finite_volume import _conservation_law
+from physkit.native import NotTranslatableError, map_on_gpus
+
+from .test_map_faces import LAWS, assert_alike, assert_as_by_slices, rate_and_derivatives
+
+interpreted = partial(map_on_gpus, interpret=True)
+# Blocks that are full, that are not, of one face; lines of several blocks.
+SHAPES = [(0, (128,)), (0, (1,)), (0, (131,)), (0, (5, 70)), (1, (3, 66)), (1, (2, 3, 65))]
+QUICK = ("gas on a line", "water")
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape"),
+    [pytest.param(*s, marks=() if s in SHAPES[2:5:2] else pytest.mark.slow) for s in SHAPES],
+)
+def test_values_and_derivatives_are_those_of_slices(axis, shape):
+    assert_as_by_slices(interpreted, axis, shape)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in LAWS]
+)
+def test_rates_and_their_derivatives_are_those_of_xla(name, monkeypatch):
+    law, state = LAWS[name]()
+    for module in (_conservation_law, _ideal_mhd, _shallow_water_fv):
+        monkeypatch.setattr(module, "native_or_xla", lambda _, by_xla, *arrays, cuda: cuda(*arrays))
+        monkeypatch.setattr(module, "map_on_gpus", interpreted)
+    kernels, found = rate_and_derivatives(law, state, "pallas_call")
+    monkeypatch.undo()
+    monkeypatch.setenv("PHYSKIT_NATIVE", "0")
+    none, by_xla = rate_and_derivatives(law, state, "pallas_call")
+    assert none == 0
+    # The exact solver's loop is not translated.
+    assert (kernels == 0) == (name == "exact")
+    assert_alike(found, by_xla)
+
+
+def test_numbers_of_several_types_are_left_to_xla():
+    arrays = [jnp.zeros((1, 7, 1), dtype) for dtype in (jnp.float32, jnp.float64)]
+    with pytest.raises(NotTranslatableError, match="several types"):
+        interpreted(lambda cells, _: ([[cells[0][0]]], []), arrays, (1, 1), None)
+
+
+def test_places_beyond_32_bits_are_left_to_xla():
+    array = jax.ShapeDtypeStruct((1, 2**31, 1), np.float32)
+    with pytest.raises(NotTranslatableError, match="32 bits"):
+        jax.eval_shape(
+            lambda x: interpreted(lambda cells, _: ([[cells[0][0]]], []), [x], (1,), None), array
+        )
