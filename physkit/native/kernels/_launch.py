@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from physkit.core import vary_alike
+
 from .._formulas import NotTranslatableError
 from ._tile_functions import Tile
 from ._tiles import TileTranslation
@@ -26,7 +28,7 @@ def require_compiler() -> None:
             raise NotTranslatableError(str(error)) from error
 
 
-def flatten(a: Array) -> Array:
+def _flatten(a: Array) -> Array:
     """What a kernel gets of an array: a pointer to its numbers."""
     # Pointers to bits are none: bits are numbers in memory.
     a = jnp.reshape(a, -1)
@@ -37,11 +39,12 @@ def launch(
     name: str,
     kernel: Callable[..., None],
     out: Sequence[jax.ShapeDtypeStruct],
+    operands: Sequence[Array],
     num_blocks: int,
     warps: int,
     interpret: bool,
-) -> Callable[..., list[Array]]:
-    """A function of flat arrays that runs `kernel` in `num_blocks` blocks of `warps` warps.
+) -> Sequence[Array]:
+    """Run `kernel` in `num_blocks` blocks of `warps` warps, on arrays made flat.
 
     - `interpret`: evaluate it by XLA, on any platform: for tests.
     """
@@ -49,6 +52,11 @@ def launch(
     from jax.experimental import pallas
     from jax.experimental.pallas import triton
 
+    operands = vary_alike([_flatten(a) for a in operands])
+    # Within a user's `jax.shard_map`, along which axes of its mesh the results differ.
+    kind = getattr(jax.typeof(operands[0]), "manual_axis_type", None)
+    if kind is not None:
+        out = [jax.ShapeDtypeStruct(x.shape, x.dtype, manual_axis_type=kind) for x in out]
     params = None if interpret else triton.CompilerParams(num_warps=warps, num_stages=1)
     return pallas.pallas_call(
         kernel,
@@ -57,7 +65,7 @@ def launch(
         interpret=interpret,
         compiler_params=params,
         name=name,
-    )
+    )(*operands)
 
 
 def look_up_in(

@@ -15,7 +15,6 @@ from physkit.core import PyTree
 from .._formulas import NotTranslatableError
 from .._stencils import AtFace, TranslatedStencil, translate_stencil
 from ._launch import (
-    flatten,
     known_numbers,
     launch,
     look_up_in,
@@ -71,11 +70,10 @@ def map_on_gpus(
     fused = multiply_add_in_two if interpret else multiply_add
     stacks, places = _stack_alike(arrays)
     kernel = functools.partial(_map_block, translated, n, places, fused)
-    run = launch("map_stencil", kernel, out, num_blocks, _WARPS, interpret)
     # In memory, so that one kernel is compiled for faces across every axis.
     steps = [inner, faces * inner, *(x[0].size for x in stacks)]
     operands = [jnp.asarray(steps, jnp.int32), *stacks, *translation.constants]
-    results = run(*map(flatten, operands))
+    results = launch("map_stencil", kernel, out, operands, num_blocks, _WARPS, interpret)
     of_cells = [
         _add_to_cells(x.reshape(len(parts), outer, faces, inner))
         for x, parts in zip(results, outs, strict=False)

@@ -17,7 +17,6 @@ from .._formulas import NotTranslatableError
 from .._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
 from ._launch import (
     as_type,
-    flatten,
     known_numbers,
     launch,
     look_up_in,
@@ -106,7 +105,7 @@ def sum_on_gpus(
         translated, read_partner = translated._replace(partners=symbols), _read_packed
     # Flat, which costs nothing.
     listed = [] if index is None else [index.astype(jnp.int32)]
-    operands = [flatten(a) for a in (*listed, *rows, *partners, *translation.constants)]
+    operands = [*listed, *rows, *partners, *translation.constants]
     kernel = functools.partial(
         _add_up,
         translated,
@@ -118,7 +117,7 @@ def sum_on_gpus(
     )
     out = [jax.ShapeDtypeStruct((num_rows * math.prod(s.shape),), s.dtype) for s in shapes]
     num_blocks = -(-num_rows // tiling.rows)
-    sums = launch("sum_over_partners", kernel, out, num_blocks, tiling.warps, interpret)(*operands)
+    sums = launch("sum_over_partners", kernel, out, operands, num_blocks, tiling.warps, interpret)
     sums = [x.reshape(num_rows, *s.shape[2:]) for x, s in zip(sums, shapes, strict=True)]
     return jax.tree.unflatten(structure, sums)
 
