@@ -145,7 +145,7 @@ class Translation:
         if not any(isinstance(v, Symbolic) for v in values):
             out = primitive.bind(*vary_alike(values), **params)
             return list(out) if primitive.multiple_results else [out]
-        if name == "optimization_barrier":
+        if name in _IDENTITIES:
             return values
         if name not in self.translated:
             raise NotTranslatableError(name)
@@ -302,6 +302,8 @@ def _slice(params: dict, x: np.ndarray) -> list[np.ndarray]:
     return [x[tuple(slice(*limit) for limit in limits)]]
 
 
+# Notes to XLA: about what is computed once, and, in a program for several devices, on which of them.
+_IDENTITIES = ("optimization_barrier", "reshard")
 # Operations that move elements and compute nothing.
 _STRUCTURAL: dict[str, Callable[..., list[np.ndarray]]] = {
     "broadcast_in_dim": _broadcast,

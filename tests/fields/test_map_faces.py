@@ -285,6 +285,9 @@ def test_gradients_in_a_users_shard_map():
     gradients = jax.vmap(jax.grad(loss, (0, 1)), (0, None))
     arguments = jnp.asarray([1.0, 1.1]), jnp.asarray(1.4)
     sharded = jax.shard_map(gradients, mesh=mesh, in_specs=(each, same), out_specs=each)
+    jaxprs = [str(jax.make_jaxpr(f)(*arguments)) for f in (sharded, gradients)]
+    in_mesh, alone = (jaxpr.count("ffi_call[") for jaxpr in jaxprs)
+    assert in_mesh == alone == 1  # the way back
     jax.tree.map(
         lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10),
         jax.jit(sharded)(*arguments),
