@@ -53,7 +53,7 @@ def native_code_is_used() -> bool:
 
 
 def kernels_are_used() -> bool:
-    """Whether sums over pairs are kernels of their own on NVIDIA's GPUs.
+    """Whether sums over pairs and functions at faces are kernels of their own on NVIDIA's GPUs.
 
     They are where there is one, unless PHYSKIT_NATIVE is 0; and where it is cuda: in programs that are lowered
     for such GPUs on a machine without any. It must be 0 for programs for several platforms in one: JAX lowers
