@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from ._errors import ParameterError
 from ._module import Module, data
+from .numerics._linear_call import linear_call
 
 _WORD = 24  # bits of the low word: exact in float32
 _TWO_PI_LOW = {"float32": -1.7484555e-07, "float64": 2.4492935982947064e-16}  # 2π − rounded 2π
@@ -156,13 +157,40 @@ class Clock(Module):
         return _sum_time(step.high, step.low, self.origin, self.macro_dt, self.offset)
 
 
+@jax.custom_jvp
+def _sum_time(step_high, step_low, origin, dt, offset):
+    """t0 + n·dt + offset as the sum of two words. The derivative is all in the first."""
+    return _add_digits(step_high, step_low, origin, dt, offset)
+
+
+@_sum_time.defjvp
+def _sum_time_jvp(primals, tangents):
+    # It keeps the step number, which a loop over steps has anyway, and not the numbers on the way to t.
+    t, low = _sum_time(*primals)
+    dot = linear_call(_time_tangent, _time_cotangent, primals[:2], tuple(tangents[2:]), result=t)
+    return (t, low), (dot, jnp.zeros_like(low))
+
+
+def _time_tangent(step, dots):
+    origin, dt, offset = dots
+    return origin + _as_float(step, dt.dtype) * dt + offset
+
+
+def _time_cotangent(step, cotangent):
+    return cotangent, _as_float(step, cotangent.dtype) * cotangent, cotangent
+
+
+def _as_float(step, dtype):
+    high, low = step
+    return high.astype(dtype) * 2.0**_WORD + low.astype(dtype)
+
+
 # Traced once, not at every use of the time: hundreds of operations, in every program several times.
 @functools.partial(jax.jit, inline=True)
-def _sum_time(step_high, step_low, origin, dt, offset):
+def _add_digits(step_high, step_low, origin, dt, offset):
     """t0 + n·dt + offset: exact digit products, added up with their rounding errors."""
     # dt = high + (dt − high), where both have half a significand: times 12 bits of n they are exact.
-    # `high` carries no derivative, so that d t/d dt = n comes from the other half, once.
-    high = jax.lax.stop_gradient(_upper_half(dt))
+    high = _upper_half(dt)
     total, rest = origin, jnp.zeros_like(origin)
     for word, place in ((step_high, _WORD), (step_low, 0)):
         for shift in (_DIGIT, 0):

@@ -14,6 +14,8 @@ from jaxtyping import Array, Float
 
 from .._types import PyTree
 
+_FEW = 8  # numbers of an array that is no field
+
 
 @jax.custom_jvp
 def round_before_add(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -71,8 +73,13 @@ def separate_kernels(tree: PyTree) -> PyTree:
     For steps that change one array from its neighbors' old values, then these from its new ones: fused, they
     would compute the first again at every neighbor, and copy what they could change in place.
     """
-    # One by one: those that have no tangent get none.
-    return jax.tree.map(lambda x: _in_memory_on_gpus(x) if eqx.is_inexact_array(x) else x, tree)
+
+    # One by one: those that have no tangent get none. Single numbers, such as the lengths of a box, stay what
+    # they are: a loop that passes them on sees that they do not change, and keeps nothing of them for a derivative.
+    def separate(x: PyTree) -> PyTree:
+        return _in_memory_on_gpus(x) if eqx.is_inexact_array(x) and x.size > _FEW else x
+
+    return jax.tree.map(separate, tree)
 
 
 @jax.custom_jvp

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ShapeError, call_user_function, param, static
+from physkit.core import Clock, Module, ShapeError, call_user_function, param, recomputed, static
 from physkit.geometry import AXES, Grid
 
 from ..._point_spread import band_limited
@@ -25,6 +25,11 @@ class AbstractAcousticSource(Module):
     @abc.abstractmethod
     def profile(self, grid: Grid) -> Array:
         """Where it comes in, over this device's cells."""
+
+    def strength(self, clock: Clock) -> Array:
+        """Its waveform at the time of the clock."""
+        # A formula of a few numbers, which for a derivative are not worth keeping.
+        return recomputed(lambda clock: self.waveform(clock.t))(clock)
 
     def window(self, grid: Grid) -> Array:
         """What its waves are multiplied by, mode by mode."""

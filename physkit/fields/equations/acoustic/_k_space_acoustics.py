@@ -251,10 +251,9 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         grid = field.grid
         divergence, memory = self._divergence(plan, field)
         growth = -plan.density * divergence  # ∂ρ/∂t but for sources
-        t = clock.at_fraction(0.5).t
-        rate = growth
+        middle, rate = clock.at_fraction(0.5), growth
         for source, profile in zip(self.sources, plan.profiles, strict=True):
-            rate = rate + profile * source.waveform(t).astype(profile.dtype)
+            rate = rate + profile * source.strength(middle).astype(profile.dtype)
         change = plan.square_speed * clock.dt * rate
         part = plan.absorption
         if part is None or field.elastic_pressure is None:
@@ -289,7 +288,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         growth = -plan.density * self._divergence(plan, field)[0]
         for source in self.sources:
             profile = source.profile(field.grid)
-            growth = growth + profile * source.waveform(clock.t).astype(profile.dtype)
+            growth = growth + profile * source.strength(clock).astype(profile.dtype)
         rates["pressure"] = FieldIncrement(plan.square_speed * growth, field.grid.cell)
         return rates if self.component is None else {self.component: rates}
 

@@ -19,6 +19,7 @@ from physkit.core import (
     State,
     concrete_value,
     param,
+    recomputed,
     replace_fields,
     require_nonnegative,
     require_positive,
@@ -328,7 +329,7 @@ class ElasticWaves(AbstractStaggeredWave):
                 memory |= new
                 total = slope if total is None else total + slope
             for source in self.sources:
-                total = source.add_to_rate(total, clock, field.grid, name)
+                total = recomputed(source.add_to_rate)(total, clock, field.grid, name)
             out[name] = total
         return out, memory
 
@@ -353,7 +354,7 @@ class ElasticWaves(AbstractStaggeredWave):
                 memory |= new
                 rate = plan.shear[name] * (one + other)
             for source in self.sources:
-                rate = source.add_to_rate(rate, clock, field.grid, name)
+                rate = recomputed(source.add_to_rate)(rate, clock, field.grid, name)
             out[name] = rate
         return out, memory
 

@@ -23,6 +23,7 @@ from physkit.core import (
     describe,
     get_component,
     param,
+    recomputed,
     replace_fields,
     require_positive,
     scale_array,
@@ -321,7 +322,7 @@ class Maxwell(AbstractTendency):
             else:
                 total = total + slope if sign > 0 else total - slope
         for source in self.sources:
-            total = source.add_to_curl(total, clock, field.grid, name)
+            total = recomputed(source.add_to_curl)(total, clock, field.grid, name)
         return total, memory
 
     def _slope(self, u: Field, axis: int) -> Array:
