@@ -75,7 +75,7 @@ def separate_kernels(tree: PyTree) -> PyTree:
     """
 
     # One by one: those that have no tangent get none. Single numbers, such as the lengths of a box, stay what
-    # they are: a loop that passes them on sees that they do not change, and keeps nothing of them for a derivative.
+    # they are: a loop that passes them on sees that they do not change, and keeps none for a derivative.
     def separate(x: PyTree) -> PyTree:
         return _in_memory_on_gpus(x) if eqx.is_inexact_array(x) and x.size > _FEW else x
 

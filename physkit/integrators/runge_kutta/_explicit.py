@@ -1,6 +1,7 @@
 """Explicit Runge–Kutta methods: one implementation for all tableaux."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -12,6 +13,7 @@ from physkit.core import (
     State,
     Tendencies,
     combine_rates,
+    recomputed,
     shift,
 )
 
@@ -27,6 +29,8 @@ from ._tendencies import (
     require_short_steps,
     terms_with_caches,
 )
+
+_FEW_NUMBERS = 64  # of a state
 
 
 class AbstractRungeKutta(AbstractIntegrator):
@@ -72,6 +76,9 @@ class AbstractRungeKutta(AbstractIntegrator):
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []
         evaluate = make_reproducible(trace_once(self.tendency), state)
+        if sum(jnp.size(x) for x in jax.tree.leaves(state)) <= _FEW_NUMBERS:
+            # Formulas of few numbers: to keep what each operation computes takes longer than to do it again.
+            evaluate = recomputed(evaluate)
         # Unrolled: stages are few, and their weights are constants of the program.
         for node, row in zip(self.tableau.nodes, self.tableau.matrix, strict=True):
             stage = _add_rates(state, clock.dt, row, rates)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, static
+from physkit.core import Clock, param, recomputed, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -35,8 +35,10 @@ class Brusselator(AbstractEquation):
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
         require_components(field, 2, "the Brusselator")
-        u, v = field.data
-        converted, autocatalysis = self.b * u, u * u * v
-        return field.with_values(
-            jnp.stack((self.a - u - converted + autocatalysis, converted - autocatalysis))
-        )
+
+        def rates(values: Array) -> Array:
+            u, v = values
+            converted, autocatalysis = self.b * u, u * u * v
+            return jnp.stack((self.a - u - converted + autocatalysis, converted - autocatalysis))
+
+        return field.map(recomputed(rates))

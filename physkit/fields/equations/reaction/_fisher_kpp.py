@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, require_nonnegative, require_positive, static
+from physkit.core import Clock, param, recomputed, require_nonnegative, require_positive, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -53,15 +53,15 @@ class FisherKPP(AbstractEquation):
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
+        cutoff = self._cutoff(field)
 
         def grow(u: Array) -> Array:
             rate = self.growth * u * (1 - u / self.capacity)
-            cutoff = self._cutoff(field)
             # Rounding dies out, so that it does not add up; so does what is below zero, which would run away
             # to −∞.
             return rate if cutoff is None else jnp.where(u > cutoff, rate, -self.growth * u)
 
-        return field.map(grow)
+        return field.map(recomputed(grow))
 
     def _cutoff(self, field: Field) -> Array | None:
         if self.cutoff is not None or not all(field.grid.periodic):

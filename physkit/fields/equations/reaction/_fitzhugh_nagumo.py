@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, require_nonnegative, static
+from physkit.core import Clock, param, recomputed, require_nonnegative, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -45,7 +45,11 @@ class FitzHughNagumo(AbstractEquation):
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
         require_components(field, 2, "FitzHugh and Nagumo's model")
-        v, w = field.data
-        fast = v - v * v * v / 3 - w + self.current
-        slow = self.slowness * (v + self.offset - self.recovery * w)
-        return field.with_values(jnp.stack((fast, slow)))
+
+        def rates(values: Array) -> Array:
+            v, w = values
+            fast = v - v * v * v / 3 - w + self.current
+            slow = self.slowness * (v + self.offset - self.recovery * w)
+            return jnp.stack((fast, slow))
+
+        return field.map(recomputed(rates))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, require_nonnegative, static
+from physkit.core import Clock, param, recomputed, require_nonnegative, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -40,7 +40,12 @@ class GrayScott(AbstractEquation):
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
         require_components(field, 2, "Gray and Scott's reaction")
-        u, v = field.data
-        converted = u * v * v
-        rates = (self.feed * (1 - u) - converted, converted - (self.feed + self.kill) * v)
-        return field.with_values(jnp.stack(rates))
+
+        def rates(values: Array) -> Array:
+            u, v = values
+            converted = u * v * v
+            return jnp.stack(
+                (self.feed * (1 - u) - converted, converted - (self.feed + self.kill) * v)
+            )
+
+        return field.map(recomputed(rates))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, require_positive, static
+from physkit.core import Clock, param, recomputed, require_positive, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -44,7 +44,11 @@ class Oregonator(AbstractEquation):
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
         require_components(field, 2, "the Oregonator")
-        u, v = field.data
-        q = self.threshold
-        removed = self.stoichiometry * v * (u - q) / (u + q)
-        return field.with_values(jnp.stack(((u - u * u - removed) / self.slowness, u - v)))
+
+        def rates(values: Array) -> Array:
+            u, v = values
+            q = self.threshold
+            removed = self.stoichiometry * v * (u - q) / (u + q)
+            return jnp.stack(((u - u * u - removed) / self.slowness, u - v))
+
+        return field.map(recomputed(rates))
