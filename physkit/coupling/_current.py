@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from physkit.core import explain_call
+from physkit.core import explain_call, recomputed
 from physkit.fields import Field
 from physkit.geometry import Grid, Location
 from physkit.particles import Particles
@@ -58,13 +58,27 @@ def deposit_current(
     kernel = kernel or CIC()
     start = Points.of(before, grid, "deposit_current")
     end = Points.of(after, grid, "deposit_current")
-    n, d = start.position.shape
-    q = jnp.broadcast_to(jnp.asarray(charge, start.position.dtype), (n,))
+    q = jnp.broadcast_to(jnp.asarray(charge, start.position.dtype), (len(start.position),))
     require_same_precision(start.position, q, "charges")
+    # Weights, steps and flows of every point of a stencil: for a derivative they are computed again.
+    function = functools.partial(_deposit_current, grid, kernel, start.margin)
+    return recomputed(function)(start.position, end.position, start.mask_empty(q), dt)
+
+
+def _deposit_current(
+    grid: Grid,
+    kernel: AbstractKernel,
+    margin: float,
+    start: Float[Array, "n d"],
+    end: Float[Array, "n d"],
+    q: Float[Array, " n"],
+    dt: ArrayLike,
+) -> tuple[Field, ...]:
+    n, d = start.shape
     nodes = Location((True,) * d)
-    layout = _widen(Layout.of(grid, nodes, kernel, start.margin))
-    x = grid_coordinates(grid, nodes, kernel, start.position)
-    y = grid_coordinates(grid, nodes, kernel, end.position)
+    layout = _widen(Layout.of(grid, nodes, kernel, margin))
+    x = grid_coordinates(grid, nodes, kernel, start)
+    y = grid_coordinates(grid, nodes, kernel, end)
     base, flows, means, steps = jnp.zeros(n, jnp.int32), [], [], []
     for k, (low, high) in enumerate(zip(x, y)):
         # The image that is less than a cell away.
@@ -77,7 +91,7 @@ def deposit_current(
         # What has left through the point's upper side; through the last one nothing does.
         sums = [functools.reduce(operator.add, step[: j + 1]) for j in range(len(step) - 1)]
         flows.append(tuple(-s for s in sums))
-    q = start.mask_empty(q) / (grid.cell_volume.astype(q.dtype) * dt)
+    q = q / (grid.cell_volume.astype(q.dtype) * dt)
     out = []
     for k in range(d):
         value = q * grid.spacing[k].astype(q.dtype)

@@ -24,11 +24,11 @@ from physkit.fields import ElectromagneticField, Field
 from physkit.fields.equations import Maxwell
 from physkit.fields.operators import average, difference, staggered_divergence
 from physkit.geometry import AXES, Location
-from physkit.particles import ParticleIncrement, Particles
+from physkit.particles import Particles
 
 from .._integrator import AbstractStateless, Drifts, StepSize
 from ._pushers import AbstractPusher, HigueraCary
-from ._relativistic_motion import charged_particles, drift_by_momentum, half_charge_per_mass
+from ._relativistic_motion import charged_particles, push_and_drift
 
 
 def _as_names(given: object) -> tuple[str, ...]:
@@ -180,14 +180,10 @@ class ParticleInCell(AbstractStateless):
     # --- inside -------------------------------------------------------------------------------------
 
     def _push(self, clock: Clock, at_nodes: Field, particles: Particles) -> Particles:
-        d = particles.dimension
         rows = interpolate(at_nodes, particles, self.kernel)
-        half = half_charge_per_mass(particles, clock.dt)
-        u = self.pusher.push(
-            particles.velocity, half * rows[:, :d], half * rows[:, d:], self.speed_of_light
-        )
-        pushed = particles.shift(ParticleIncrement(velocity=u - particles.velocity))
-        return drift_by_momentum(pushed, clock.dt, self.speed_of_light)
+        e, b = jnp.split(rows, [particles.dimension], axis=1)
+        dt = clock.dt
+        return push_and_drift(self.pusher, particles, e, b, dt, dt, self.speed_of_light)
 
 
 def _at_nodes(field: ElectromagneticField, permeability: Array) -> Field:

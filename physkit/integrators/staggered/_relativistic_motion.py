@@ -13,6 +13,7 @@ from physkit.core import (
     get_component,
     param,
     put_component,
+    recomputed,
     require_positive,
     static,
 )
@@ -82,14 +83,13 @@ class RelativisticMotion(AbstractOneStep):
         particles = charged_particles(self, state, self.component)
         moved = drift_by_momentum(particles, 0.5 * clock.dt, self.speed_of_light)
         middle, state = clock.at_fraction(0.5), put_component(state, self.component, moved)
-        half = half_charge_per_mass(moved, clock.dt)
         e = jnp.zeros_like(moved.velocity)
         if self.electric is not None or self.electric_field is not None:
             e = electric_rows(self.electric, self.electric_field, middle, state, moved, self.kernel)
         b = magnetic_rows(self.magnetic, self.magnetic_field, middle, state, moved, self.kernel)
-        u = self.pusher.push(moved.velocity, half * e, half * b, self.speed_of_light)
-        moved = moved.shift(ParticleIncrement(velocity=u - moved.velocity))
-        moved = drift_by_momentum(moved, 0.5 * clock.dt, self.speed_of_light)
+        moved = push_and_drift(
+            self.pusher, moved, e, b, clock.dt, 0.5 * clock.dt, self.speed_of_light
+        )
         return put_component(state, self.component, moved), aux
 
 
@@ -112,10 +112,29 @@ def charged_particles(integrator: AbstractIntegrator, state: State, name: str | 
     return particles
 
 
-def half_charge_per_mass(particles: Particles, dt: Array) -> Float[Array, "n 1"]:
-    """½ (q/m) dt: times E or B what a pusher takes."""
-    assert particles.charge is not None  # `charged_particles` refuses those without
-    return 0.5 * dt * (particles.charge / particles.mass)[:, None]
+def push_and_drift(
+    pusher: AbstractPusher,
+    particles: Particles,
+    e: Float[Array, "n d"],
+    b: Float[Array, "n f"],
+    dt: Array,
+    drift: Array,
+    speed_of_light: Array,
+) -> Particles:
+    """The particles after a time `dt` in the fields where they are, and then after a time `drift` without.
+
+    Both are formulas of some thirty arrays, which are computed again for derivatives.
+    """
+
+    def move(particles: Particles, e: Array, b: Array) -> Particles:
+        assert particles.charge is not None  # `charged_particles` refuses those without
+        # Times E or B what a pusher takes.
+        half = 0.5 * dt * (particles.charge / particles.mass)[:, None]
+        u = pusher.push(particles.velocity, half * e, half * b, speed_of_light)
+        pushed = particles.shift(ParticleIncrement(velocity=u - particles.velocity))
+        return drift_by_momentum(pushed, drift, speed_of_light)
+
+    return recomputed(move)(particles, e, b)
 
 
 def drift_by_momentum(particles: Particles, dt: Array, speed_of_light: Array) -> Particles:
