@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import safe_divide
+from physkit.core import recomputed, safe_divide
 from physkit.geometry import AbstractSpace
 
 from ._clusters import Bonds
@@ -97,8 +97,7 @@ def position_multipliers(
 
     first: Int[Array, ""] = jnp.zeros((), jnp.int32)
     found, _, _ = jax.lax.while_loop(is_loose, improve, (start, _errors(held, start), first))
-    equations = _equations(clusters, dt)
-    multipliers = _newton_step(equations, _newton_step(equations, jax.lax.stop_gradient(found)))
+    multipliers = recomputed(_step_twice)(_equations(clusters, dt), jax.lax.stop_gradient(found))
     return multipliers, _errors(held, jax.lax.stop_gradient(multipliers))
 
 
@@ -121,6 +120,10 @@ def _equations(clusters: Clusters, dt: Float[Array, ""]) -> _Equations:
     start = clusters.vectors + dt * clusters.velocities
     squares = jnp.broadcast_to(clusters.lengths**2, start[:, 0].shape)
     return _Equations(start, clusters.vectors, clusters.mobility, squares, clusters.is_used)
+
+
+def _step_twice(equations: _Equations, multipliers: Float[Array, "k c"]) -> Float[Array, "k c"]:
+    return _newton_step(equations, _newton_step(equations, multipliers))
 
 
 def _newton_step(equations: _Equations, multipliers: Float[Array, "k c"]) -> Float[Array, "k c"]:

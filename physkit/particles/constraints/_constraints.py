@@ -17,6 +17,7 @@ from physkit.core import (
     describe,
     matmul,
     poison_where,
+    recomputed,
     replace_fields,
     replicate,
     safe_divide,
@@ -149,9 +150,7 @@ class Constraints(AbstractConstraints):
     def kick_change(self, particles: Particles) -> Float[Array, "n d"]:
         total = jnp.zeros_like(particles.velocity)
         for _, tables, clusters in self._local(particles):
-            rates = sum_written_out(clusters.vectors * clusters.velocities, axis=1)
-            along = velocity_multipliers(clusters, rates)
-            total = total + tables.sum_forces(member_changes(clusters, along), particles)
+            total = total + tables.sum_forces(recomputed(_kick_changes)(clusters), particles)
         return total
 
     def is_violated(self, particles: Particles) -> Bool[Array, ""]:
@@ -265,6 +264,12 @@ class Constraints(AbstractConstraints):
             clusters = Clusters(group.bonds, vectors, velocities, inverse_masses, lengths, used)
             local.append((part, tables, clusters))
         return local
+
+
+def _kick_changes(clusters: Clusters) -> Float[Array, "a c d"]:
+    """Changes of the members' velocities after which no bond gets longer or shorter."""
+    rates = sum_written_out(clusters.vectors * clusters.velocities, axis=1)
+    return member_changes(clusters, velocity_multipliers(clusters, rates))
 
 
 def _packed(particles: Particles) -> Float[Array, "n f"]:

@@ -10,6 +10,7 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     param,
+    recomputed,
     require_positive,
     safe_divide,
     static,
@@ -89,7 +90,7 @@ class RigidWater(AbstractClusterConstraint):
     def velocity_changes(
         self, clusters: Clusters, dt: Float[Array, ""]
     ) -> tuple[Float[Array, "3 c 3"], Float[Array, " c"]]:
-        moves = _settle(clusters, dt, self.oh, self.hh)
+        moves = recomputed(_settle)(clusters, dt, self.oh, self.hh)
         errors = _errors(clusters, dt, moves)
         changes = jnp.stack([safe_divide(move, dt) for move in moves])
         return jnp.moveaxis(changes, 1, 2), errors
