@@ -120,7 +120,8 @@ def _behind_outer_wave(
     stiffness = swept * gap - normal * normal
     tiny = jnp.finfo(density.dtype).eps ** 0.5 * pressure
     is_regular = jnp.abs(stiffness) > tiny
-    inverse = jnp.where(is_regular, 1.0, 0.0) / jnp.where(is_regular, stiffness, 1)
+    one = jnp.ones_like(stiffness)
+    inverse = jnp.where(is_regular, one, 0) / jnp.where(is_regular, stiffness, 1)
     u = velocity[axis]
     stretch = jnp.where(is_regular, (swept * (side.speed - u) - normal * normal) * inverse, 1)
     turn = normal * (contact - u) * inverse
