@@ -1,5 +1,7 @@
 """Components by name, partial rates, terms and their sums."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -165,3 +167,34 @@ class TestTerms:
     def test_values_that_are_no_terms_raise(self):
         with pytest.raises(TypeError, match="expected a tendency or a function"):
             Tendencies.of(3)
+
+
+def test_the_cotangent_of_a_weight_is_that_of_jax():
+    rng = np.random.default_rng(0)
+    shapes = {"density": (4, 3), "momentum": (2, 4, 3), "empty": (0,), "number": ()}
+    rates = [{k: jnp.asarray(rng.normal(size=s)) for k, s in shapes.items()} for _ in range(2)]
+    rates[1]["constant"] = 2.0  # a number of Python's
+
+    def loss(weights, combine):
+        combined = combine(weights, rates)
+        return sum(jnp.sum(jnp.sin(x)) for x in combined.values())
+
+    def plain(weights, rates):
+        names = dict.fromkeys(name for rate in rates for name in rate)
+        terms = {
+            n: [w * r[n] for w, r in zip(weights, rates, strict=True) if n in r] for n in names
+        }
+        return {name: sum(parts[1:], parts[0]) for name, parts in terms.items()}
+
+    weights = jnp.asarray(0.3), jnp.asarray(-1.2)
+    for derive in (jax.grad, jax.hessian, jax.jacfwd):
+        found, expected = (
+            jax.jit(derive(partial(loss, combine=f)))(weights) for f in (combine_rates, plain)
+        )
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-13), found, expected)
+    # One sum for arrays of one shape, of which the components of vectors are some.
+    texts = [
+        jax.jit(jax.grad(partial(loss, combine=f))).lower(weights).as_text()
+        for f in (combine_rates, plain)
+    ]
+    assert [text.count("stablehlo.reduce(") for text in texts] == [2 * 2, 2 * 3]

@@ -10,9 +10,19 @@ import pytest
 from physkit.fields.equations.fluid import _shallow_water_fv
 from physkit.fields.equations.magnetohydrodynamics import _ideal_mhd
 from physkit.fields.finite_volume import _conservation_law
-from physkit.native import NotTranslatableError, map_on_gpus
+from physkit.fields.stencils._map_faces import map_faces
+from physkit.native import NotTranslatableError, map_on_gpus, map_stencil
+from physkit.native.kernels._launch import known_numbers
+from physkit.native.kernels._tiles import TileTranslation
 
-from .test_map_faces import LAWS, assert_alike, assert_as_by_slices, rate_and_derivatives
+from .test_map_faces import (
+    LAWS,
+    arguments,
+    assert_alike,
+    assert_as_by_slices,
+    formula,
+    rate_and_derivatives,
+)
 
 interpreted = partial(map_on_gpus, interpret=True)
 # Blocks that are full, that are not, of one face; lines of several blocks.
@@ -58,3 +68,26 @@ def test_places_beyond_32_bits_are_left_to_xla():
         jax.eval_shape(
             lambda x: interpreted(lambda cells, _: ([[cells[0][0]]], []), [x], (1,), None), array
         )
+
+
+def test_a_gradient_by_parameters_alone():
+    arrays, counts, context = arguments(0, (7,))
+
+    def loss(scale, by):
+        given = context | {"scale": scale}
+        return sum(jnp.sum(jnp.sin(x)) for x in map_faces(formula, arrays, counts, given, 0, by))
+
+    found, expected = (
+        [derive(partial(loss, by=by))(context["scale"]) for derive in (jax.grad, jax.hessian)]
+        for by in (interpreted, map_stencil)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_numbers_are_read_in_one_order_in_every_process():
+    translation = TileTranslation([])
+    translation.elements = {f"k{k}": (k, 0) for k in range(20)}
+    known = known_numbers(
+        translation, set(translation.elements), lambda constant, _: np.int32(constant)
+    )
+    assert list(known) == list(translation.elements)

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
 CLOCK = Clock.at(StepCount.of(0), jnp.asarray(0.0), jnp.asarray(0.01), None)
 
 
-def _formula(cells, context):
+def formula(cells, context):
     """Every kind of operation that derivatives go through, of three arrays with 4, 1 and 2 cells."""
     (a, b, c, d), (e,), (f, g) = cells
     slope = jnp.where(b > a, jnp.sqrt(jnp.abs(c) + 1), b * d)
@@ -53,7 +53,7 @@ def _formula(cells, context):
     )
 
 
-def _arguments(axis, shape):
+def arguments(axis, shape):
     rng = np.random.default_rng(0)
     counts = (4, 1, 2)
     arrays = []
@@ -70,7 +70,7 @@ def _reference(arrays, counts, context, axis):
         [jax.lax.slice_in_dim(x, j, j + n, axis=axis) for j in range(count)]
         for x, count in zip(arrays, counts, strict=True)
     ]
-    return _formula(cells, context)
+    return formula(cells, context)
 
 
 # Blocks that are full, that are not, of one face; columns of several blocks.
@@ -83,7 +83,7 @@ def test_values_and_derivatives_are_those_of_slices(axis, shape):
 
 
 def assert_as_by_slices(by, axis, shape):
-    arrays, counts, context = _arguments(axis, shape)
+    arrays, counts, context = arguments(axis, shape)
     inputs = arrays, context
     rng = np.random.default_rng(1)
     dots, more = (
@@ -91,7 +91,7 @@ def assert_as_by_slices(by, axis, shape):
     )
 
     def native(inputs):
-        return map_faces(_formula, inputs[0], counts, inputs[1], axis, by)
+        return map_faces(formula, inputs[0], counts, inputs[1], axis, by)
 
     def sliced(inputs):
         return _reference(inputs[0], counts, inputs[1], axis)
@@ -119,7 +119,7 @@ def assert_as_by_slices(by, axis, shape):
 
 
 def test_only_what_moves_gets_a_cotangent():
-    arrays, counts, context = _arguments(0, (70,))
+    arrays, counts, context = arguments(0, (70,))
     written = []
 
     def record(*arguments):
@@ -128,7 +128,7 @@ def test_only_what_moves_gets_a_cotangent():
         return results, sums
 
     def loss(first):
-        return map_faces(_formula, [first, *arrays[1:]], counts, context, 0, record)[0].sum()
+        return map_faces(formula, [first, *arrays[1:]], counts, context, 0, record)[0].sum()
 
     gradient = jax.jit(jax.grad(loss))(arrays[0])
     # The three numbers of faces, and on the way back the first array's cotangent alone.
@@ -138,11 +138,11 @@ def test_only_what_moves_gets_a_cotangent():
 
 
 def test_what_cannot_be_translated_is_an_error():
-    arrays, counts, context = _arguments(0, (7,))
+    arrays, counts, context = arguments(0, (7,))
     with pytest.raises(NotTranslatableError, match="sin"):
         map_faces(lambda cells, _: (jnp.sin(cells[0][0]),), arrays, counts, context, 0, map_stencil)
     with pytest.raises(NotTranslatableError, match="many numbers"):
-        map_faces(_formula, arrays, counts, {**context, "bed": jnp.zeros(100)}, 0, map_stencil)
+        map_faces(formula, arrays, counts, {**context, "bed": jnp.zeros(100)}, 0, map_stencil)
 
 
 def _gas(grid, **options):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Inexact, Int
 
 from ._linear_call import linear_call
@@ -32,44 +33,53 @@ def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "
     return jax.lax.complex(x.real * factor, x.imag * factor)
 
 
-def scale_arrays(
-    arrays: Sequence[Inexact[Array, "..."]], factor: ArrayLike
-) -> list[Inexact[Array, "..."]]:
-    """x · factor of each array. The cotangent of the factor is one sum over all of them.
+def scale_arrays(arrays: Sequence[ArrayLike], factor: ArrayLike) -> list[Inexact[Array, "..."]]:
+    """x · factor of each array. The cotangent of a factor is one sum over all arrays of one shape.
 
     Derivatives by JAX make a sum for each array, and thus a few kernels of a GPU for each of them.
     """
-    factor = jnp.asarray(factor)
-    alike = [k for k, x in enumerate(arrays) if x.real.dtype == factor.dtype and x.ndim]
-    if factor.ndim or not isinstance(factor, jax.core.Tracer) or len(alike) < 2:
-        return [scale_array(x, factor) for x in arrays]
-    shapes = [jax.ShapeDtypeStruct(arrays[k].shape, factor.dtype) for k in alike]
-    spread = _Spread(tuple(s.shape for s in shapes))
-    filled = linear_call(spread, _sum_all, (), factor, result=shapes)
-    factors = dict(zip(alike, filled, strict=True))
-    return [scale_array(x, factors.get(k, factor)) for k, x in enumerate(arrays)]
+    if not isinstance(factor, jax.core.Tracer) or factor.ndim:
+        return [_scale(x, factor) for x in arrays]  # without a cotangent, or one for each array
+    # What would be cast, as complex numbers are, or has one element is left to JAX.
+    alike = [k for k, x in enumerate(arrays) if _is_of(factor.dtype, x)]
+    if len(alike) < 2:
+        return [_scale(x, factor) for x in arrays]
+    scaled = linear_call(_scale_each, _sum_products, [arrays[k] for k in alike], factor)
+    known = dict(zip(alike, scaled, strict=True))
+    return [known[k] if k in known else _scale(x, factor) for k, x in enumerate(arrays)]
 
 
-@dataclass(frozen=True)
-class _Spread:
-    shapes: tuple[tuple[int, ...], ...]
-
-    def __call__(self, _: tuple, factor: Array) -> list[Array]:
-        return [jnp.broadcast_to(factor, shape) for shape in self.shapes]
+def _scale(x: ArrayLike, factor: ArrayLike) -> Array:
+    return (
+        scale_array(x, factor) if isinstance(x, jax.Array) else x * factor
+    )  # a number is a rate, too
 
 
-def _sum_all(_: tuple, arrays: list[Array]) -> Array:
-    """The sum of all elements, added up array by array before it is taken."""
-    last = min((x.shape for x in arrays), key=len)
+def _is_of(dtype: DTypeLike, x: ArrayLike) -> bool:
+    return jnp.result_type(x) == dtype and jnp.ndim(x) > 0 and jnp.size(x) > 0
+
+
+def _scale_each(arrays: list[Array], factor: Array) -> list[Array]:
+    return [x * factor for x in arrays]
+
+
+def _sum_products(arrays: list[Array], cotangents: list[Array]) -> Array:
+    """Σ x · c over all elements: products of one shape are added up before they are summed.
+
+    Components of vectors are arrays of their own: of a density `[x y]` and a momentum `[2 x y]`, three products
+    are added up to one array `[x y]`.
+    """
+    shortest = min((x.shape for x in arrays), key=len)
     totals: dict[tuple[int, ...], Array] = {}
-    for x in arrays:
-        # Components of vectors, which come first, are added as arrays of their own.
-        lead = x.shape[: x.ndim - len(last)]
-        is_few = x.shape[len(lead) :] == last and math.prod(lead) <= _FEW_COMPONENTS
-        for part in x.reshape(-1, *last) if is_few else [x]:
+    for x, c in zip(arrays, cotangents, strict=True):
+        product, components = x * c, x.shape[: x.ndim - len(shortest)]
+        has_few = (
+            math.prod(components) <= _FEW_COMPONENTS and x.shape[len(components) :] == shortest
+        )
+        for part in product.reshape(-1, *shortest) if has_few else [product]:
             before = totals.get(part.shape)
             totals[part.shape] = part if before is None else before + part
-    return functools.reduce(jnp.add, [jnp.sum(x) for x in totals.values()])
+    return functools.reduce(jnp.add, [jnp.sum(total) for total in totals.values()])
 
 
 def _for_each_component(factor: Array, shape: tuple[int, ...]) -> Array:

@@ -37,10 +37,10 @@ def map_faces(
     axis: int,
     by: MapStencil,
 ) -> Arrays:
-    """`function` of the cells around each of n faces across `axis`, by native code.
+    """`function` of the cells around each of n faces across `axis`, by native code or a kernel of a GPU.
 
     XLA makes a pass over all cells for nearly every operation of a stencil, and many more for its derivative.
-    Native code makes one, and one for derivatives of either mode.
+    Native code and kernels make one, and one for derivatives of either mode.
 
     **Arguments:**
 
@@ -50,7 +50,7 @@ def map_faces(
     - `context`: a pytree of arrays of a few numbers.
     - `by`: `map_stencil` for CPUs, `map_on_gpus` for NVIDIA's GPUs.
 
-    **Errors:** `NotTranslatableError` where `function` has operations that native code has not, or there is no
+    **Errors:** `NotTranslatableError` where `function` has operations that are not translated, or there is no
     compiler: then it is for the caller to do without.
     """
     if any(x.size > _MOST_CONTEXT for x in jax.tree.leaves(context)):

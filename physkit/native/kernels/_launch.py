@@ -88,9 +88,10 @@ def known_numbers(
     operations = [*translation.row_statements, *translation.statements]
     used = results.union(*(operation.operands for operation in operations))
     known: dict[str, Tile] = dict(translation.literals)
-    for name in used & translation.elements.keys():
-        constant, k = translation.elements[name]
-        known[name] = look_up(constant, jnp.int32(k))
+    # Not in the order of a set, which differs from process to process, and with it the program.
+    for name, (constant, k) in translation.elements.items():
+        if name in used:
+            known[name] = look_up(constant, jnp.int32(k))
     return known
 
 

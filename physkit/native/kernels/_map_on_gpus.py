@@ -44,7 +44,8 @@ def map_on_gpus(
 
     - `interpret`: evaluate the kernel by XLA, on any platform: for tests.
 
-    **Errors:** `NotTranslatableError` where `function` has operations that kernels have not.
+    **Errors:** `NotTranslatableError` where `function` has operations that kernels have not, for numbers of
+    several types, and for more than 32 bits count: then nothing was done.
     """
     if not interpret:
         require_compiler()
@@ -61,7 +62,7 @@ def map_on_gpus(
     _, translation, outs, sums = translated
     n = outer * faces * inner
     num_blocks, num_sums = -(-n // _BLOCK), sum(s.elements.size for s in sums)
-    num_parts = max(len(parts) for parts in outs)
+    num_parts = max((len(parts) for parts in outs), default=1)
     if max(sum(x.size for x in arrays), num_parts * n, num_blocks * num_sums) >= 2**31 - 2**12:
         raise NotTranslatableError("places beyond 32 bits")
     out = [jax.ShapeDtypeStruct((len(parts) * n,), dtype) for parts in outs]
@@ -70,17 +71,20 @@ def map_on_gpus(
     fused = multiply_add_in_two if interpret else multiply_add
     stacks, places = _stack_alike(arrays)
     kernel = functools.partial(_map_block, translated, n, places, fused)
-    # In memory, so that one kernel is compiled for faces across every axis.
-    steps = [inner, faces * inner, *(x[0].size for x in stacks)]
-    operands = [jnp.asarray(steps, jnp.int32), *stacks, *translation.constants]
+    # From cell to cell, from line to line of faces, and from array to array of each stack: in memory, so that
+    # one kernel is compiled for faces across every axis.
+    strides = [inner, faces * inner, *(x[0].size for x in stacks)]
+    operands = [jnp.asarray(strides, jnp.int32), *stacks, *translation.constants]
     results = launch("map_stencil", kernel, out, operands, num_blocks, _WARPS, interpret)
     of_cells = [
         _add_to_cells(x.reshape(len(parts), outer, faces, inner))
-        for x, parts in zip(results, outs, strict=False)
+        for x, parts in zip(results[: len(outs)], outs, strict=True)
     ]
-    if not num_sums:
+    if not sums:
         return of_cells, []
-    totals = jnp.sum(results[-1].reshape(num_blocks, num_sums), axis=0)
+    totals = jnp.zeros(0, dtype)
+    if num_sums:
+        totals = jnp.sum(results[-1].reshape(num_blocks, num_sums), axis=0)
     cuts = np.cumsum([s.elements.size for s in sums])[:-1]
     shapes = [s.elements.shape for s in sums]
     of_all = [x.reshape(s) for x, s in zip(jnp.split(totals, cuts), shapes, strict=True)]
@@ -122,7 +126,7 @@ def _map_block(
     assert isinstance(translation, TileTranslation)
     terms = [name for s in sums for name in s.elements.flat]
     num_stacks = 1 + max(stack for stack, _ in places)
-    (steps,), stacks, constants, results, totals = split(
+    (strides,), stacks, constants, results, totals = split(
         references, [1, num_stacks, len(translation.constants), len(outs), int(bool(terms))]
     )
     look_up = look_up_in(translation, constants)
@@ -133,7 +137,7 @@ def _map_block(
     face_or_beyond = block * np.int32(_BLOCK) + jnp.arange(_BLOCK, dtype=jnp.int32)
     # Faces behind the last one compute what it does, and write nothing.
     inside, face = face_or_beyond < np.int32(n), jnp.minimum(face_or_beyond, np.int32(n - 1))
-    inner, of_line, *sizes = (triton.load(steps.at[jnp.int32(k)]) for k in range(2 + num_stacks))
+    inner, of_line, *sizes = (triton.load(strides.at[jnp.int32(k)]) for k in range(2 + num_stacks))
     line = lax.div(face, broadcast_tile(of_line, face.shape))
     for (stack, k), names in zip(places, cells, strict=True):
         # In a line there are cells − 1 more cells than faces.

@@ -208,7 +208,9 @@ class IdealMHD(AbstractConservationLaw):
             native, cuda = (
                 partial(self._fluxes_in_one_pass, by) for by in (map_stencil, map_on_gpus)
             )
-            by_xla = partial(IdealMHD._fluxes_by_xla, self)  # methods of traced laws have no hash
+            by_xla = partial(
+                IdealMHD._fluxes_by_xla, self
+            )  # for JAX to hash: methods of traced laws have none
             faces, flows = native_or_xla(native, by_xla, gas, cuda=cuda)
         else:
             faces, flows = self._fluxes_by_xla(gas)
