@@ -304,17 +304,17 @@ def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:
     for weight, rate in zip(weights, rates, strict=True):
         leaves, tree = jax.tree.flatten(rate)
         scaled.append(tree.unflatten(scale_arrays(leaves, weight)))
-    return _add_rates(scaled)
+    return _sum_rates(scaled)
 
 
-def _add_rates(rates: Sequence[Rate]) -> Rate:
+def _sum_rates(rates: Sequence[Rate]) -> Rate:
     rates = [rate for rate in rates if rate is not None]
     if not rates:
         return None
     if isinstance(rates[0], dict):
         # Not a set: its order differs from process to process, and with it the order of the program.
         names = dict.fromkeys(name for rate in rates for name in rate)
-        return {name: _add_rates([rate.get(name) for rate in rates]) for name in names}
+        return {name: _sum_rates([rate.get(name) for rate in rates]) for name in names}
     # None counts as a leaf, so that partial rates have the same structure as full ones.
     leaves, trees = zip(*(jax.tree.flatten(rate, is_leaf=_is_none) for rate in rates), strict=True)
     for tree in trees[1:]:
@@ -323,10 +323,10 @@ def _add_rates(rates: Sequence[Rate]) -> Rate:
                 f"rates of different kinds cannot be added: {trees[0]} and {tree} (a field's rate has "
                 "its location)"
             )
-    return trees[0].unflatten([_sum(column) for column in zip(*leaves, strict=True)])
+    return trees[0].unflatten([_sum_leaves(column) for column in zip(*leaves, strict=True)])
 
 
-def _sum(terms: Sequence[Array | None]) -> Array | None:
+def _sum_leaves(terms: Sequence[Array | None]) -> Array | None:
     # In the order of the rates: another order of the sum would change last bits.
     present = [x for x in terms if x is not None]
     return sum(present[1:], present[0]) if present else None

@@ -83,6 +83,14 @@ class TestTime:
         derivative = jax.grad(lambda dt: Clock.at(StepCount.of(10**6), jnp.zeros_like(dt), dt).t)
         assert derivative(jnp.asarray(0.1, dtype)) == pytest.approx(1e6, rel=1e-6)
 
+    def test_derivatives_of_a_phase_are_those_of_its_time(self, dtype):
+        def phase(origin, dt, frequency):
+            return Clock.at(StepCount.of(1000), origin, dt).phase(frequency)
+
+        numbers = [jnp.asarray(x, dtype) for x in (0.5, 0.01, 1.7)]
+        derivatives = jax.grad(phase, (0, 1, 2))(*numbers)
+        assert np.allclose(derivatives, [1.7, 1.7 * 1000, 0.5 + 10], rtol=1e-6)
+
     def test_phase_stays_smooth_when_t_is_large(self):
         dtype, n, dt, frequency = jnp.float32, 10**8, 0.1, 1.7
         t = np.array([float(exact(n + k, dt, np.float32)) for k in range(50)])

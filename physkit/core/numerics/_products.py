@@ -50,9 +50,8 @@ def scale_arrays(arrays: Sequence[ArrayLike], factor: ArrayLike) -> list[Inexact
 
 
 def _scale(x: ArrayLike, factor: ArrayLike) -> Array:
-    return (
-        scale_array(x, factor) if isinstance(x, jax.Array) else x * factor
-    )  # a number is a rate, too
+    # A number of Python's is a rate, too.
+    return scale_array(x, factor) if hasattr(x, "dtype") else x * factor
 
 
 def _is_of(dtype: DTypeLike, x: ArrayLike) -> bool:

@@ -94,13 +94,11 @@ def map_on_gpus(
 def _stack_alike(arrays: Sequence[Array]) -> tuple[list[Array], list[tuple[int, int]]]:
     """Arrays of one shape as one, which one kernel writes; and where each is: in which, in which place."""
     alike: dict[tuple[int, ...], list[Array]] = {}
-    for x in arrays:
-        alike.setdefault(x.shape, []).append(x)
-    seen = dict.fromkeys(alike, 0)
     places = []
     for x in arrays:
-        places.append((list(alike).index(x.shape), seen[x.shape]))
-        seen[x.shape] += 1
+        group = alike.setdefault(x.shape, [])
+        places.append((list(alike).index(x.shape), len(group)))
+        group.append(x)
     return [jnp.stack(group) for group in alike.values()], places
 
 
