@@ -46,6 +46,7 @@ from ._errors import (
     SimulationDiverged as SimulationDiverged,
     StepSizeError as StepSizeError,
     SweepError as SweepError,
+    explain_exhausted_memory as explain_exhausted_memory,
     printable as printable,
 )
 from ._exact_component import (

@@ -1,6 +1,10 @@
 """One class of error per kind of fault, so that a script can catch just the kind that it can handle."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import jax
 
 from .calls._notebook_traceback import render_traceback
 
@@ -82,7 +86,7 @@ class SamplingError(PhyskitError, RuntimeError):
 
 
 class CapacityError(PhyskitError, RuntimeError):
-    """A cache overflowed and could not be grown to what is required."""
+    """A cache overflowed and could not be grown to what is required, or the memory of a device is full."""
 
 
 class RangeError(PhyskitError, RuntimeError):
@@ -159,3 +163,15 @@ class FileInUseError(FileError):
 
 class DiskFullError(FileError):
     """The disk is full; the file is as it was before."""
+
+
+@contextlib.contextmanager
+def explain_exhausted_memory(message: Callable[[], str]) -> Iterator[None]:
+    """**Errors:** `CapacityError`: `message()`, and what XLA says, where the memory of a device is full."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        # JAX has no error class of its own for exhausted memory.
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise CapacityError(f"{message()} ({str(error).splitlines()[0]})") from error

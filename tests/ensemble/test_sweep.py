@@ -299,3 +299,17 @@ def test_a_signal_stops_a_chunk_whose_pace_is_not_known():
     assert runner._should_stop(stop, 100)
     runner._driver.scheduler.update(1, 0.01)
     assert not runner._should_stop(stop, 1)  # almost done
+
+
+def test_members_that_no_memory_holds_are_a_clear_error():
+    sim, start = pendulum()
+
+    def huge(s):
+        return jnp.broadcast_to(s.state[0], (2**30, 2**14))
+
+    sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=pk.Every(5, huge=huge))
+    sweep = pk.Sweep((sim, start), 10, over=pk.SweepAxis(damping, [0.0, 0.1], name="damping"))
+    with pytest.raises(
+        pk.errors.CapacityError, match=r"2 members at a time do not fit on .* chunk_size="
+    ):
+        compute_sweep(sweep, chunk_size=2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from physkit.core import (
+    CapacityError,
     ClusterError,
     ComponentError,
     ObserverError,
@@ -302,3 +303,12 @@ def test_time_of_a_start_from_a_result_is_named():
     require_no_run(ShardedCarry(result.carry, (1,)))
     with pytest.raises(ParameterError, match=r"start from carry\.state, at Simulation\(…, t0=…\)"):
         simulate(springs(observers=(Every(1, x=x_of),)), result.carry, 2)
+
+
+def test_a_run_that_no_memory_holds_is_a_clear_error():
+    def huge(s):
+        return jnp.broadcast_to(s.state[0], (2**30, 2**14))
+
+    sim = Simulation(RK4(lambda t, y: -y), dt=0.1, observers=[Every(1, huge=huge)])
+    with pytest.raises(CapacityError, match=r"does not fit into the memory .*Out of memory"):
+        run(sim, jnp.ones(2), 2, progress=False)

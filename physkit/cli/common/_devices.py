@@ -13,7 +13,7 @@ def add_devices_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="2x2",
-        help="cut the domain: devices per axis (2x2, 4), gpu, gpu:4, cpu:2x2; emulated on CPU",
+        help="shard the domain: devices per axis (2x2, 4), gpu, gpu:4, cpu:2x2; emulated on CPU",
     )
 
 

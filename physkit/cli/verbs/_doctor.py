@@ -189,7 +189,7 @@ def _check_jax() -> Iterator[Finding]:
         yield (
             "MEND",
             "devices",
-            f"{kinds}, though there is an NVIDIA GPU: pip install 'physkit[cuda]'",
+            f"{kinds}, though there is an NVIDIA GPU: pip install 'physkit[cuda12]', or [cuda13] for drivers from 580 on",
         )
     else:
         yield "ok", "devices", kinds
@@ -199,7 +199,7 @@ def _check_jax() -> Iterator[Finding]:
         yield (
             "note",
             "precision",
-            "float32, seven digits; JAX_ENABLE_X64=1 or --double calculates in float64",
+            "float32, seven digits; float64 by JAX_ENABLE_X64=1 in scripts, by --double for case files",
         )
     yield from _check_compilation_cache()
     yield from _check_topology(devices)
@@ -222,7 +222,8 @@ def _check_compilation_cache() -> Iterator[Finding]:
     yield (
         "ok",
         "compiling",
-        f"commands keep programs in {folder} ({format_size(size)}); pk.use_compilation_cache() in scripts, too",
+        f"physkit commands keep compiled programs in {folder} ({format_size(size)}); scripts do after "
+        "pk.use_compilation_cache()",
     )
 
 

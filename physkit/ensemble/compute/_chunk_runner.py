@@ -19,6 +19,7 @@ from physkit.core import (
     Key,
     PyTree,
     as_device_array,
+    explain_exhausted_memory,
     grow_caches,
     replace_fields,
 )
@@ -122,9 +123,10 @@ class ChunkRunner(AbstractMemberRunner):
             if count < self.batch_size:
                 keys = keys[np.minimum(np.arange(self.batch_size), count - 1)]
             keys = self._to_device_layout(keys)
-        batch, first_frames = self._init(values, keys)
+        with explain_exhausted_memory(self._too_many):
+            batch, first_frames = self._init(values, keys)
+            frames = flatten_frames(jax.device_get(first_frames)).items()
         # Padding is dropped as soon as frames reach the host, here and below: [:count].
-        frames = flatten_frames(jax.device_get(first_frames)).items()
         pieces = [{name: self._to_member_rows(x)[:count] for name, x in frames}]
         if self._driver is None:
             self.max_blocks = self._max_blocks(first_frames)
@@ -225,26 +227,24 @@ class ChunkRunner(AbstractMemberRunner):
         # The first call of a kind includes compilation: the scheduler must not take it for the pace.
         compiled = self._kinds.is_new(batch)
         began = time.monotonic()
-        try:
+        with explain_exhausted_memory(self._too_many):
             with without_garbage_collection(compiled):
                 after, frames, overflowing = program(
                     self._arrays, batch, np.int32(blocks), self._statics, self.max_blocks
                 )
             # JAX returns before the numbers are there: wait, for the time and for errors of memory.
             jax.block_until_ready((after, frames, overflowing))
-        except jax.errors.JaxRuntimeError as error:
-            # JAX has no error class of its own for exhausted memory.
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            raise CapacityError(
-                f"{self.size} members at a time do not fit on {self.devices[0]}: give a smaller chunk_size= "
-                f"than {self.batch_size}, or leave it out to have it found"
-            ) from error
         overflowing = np.asarray(overflowing)
         fault = Fault.OVERFLOW if np.any(overflowing) else 0
         health = Health(as_device_array(np.int32(fault)))
         seconds = time.monotonic() - began
         return BatchAttempt(after, frames, health, seconds, compiled, overflowing)
+
+    def _too_many(self) -> str:
+        return (
+            f"{self.size} members at a time do not fit on {self.devices[0]}: give a smaller chunk_size= "
+            f"than {self.batch_size}, or leave it out to have it found"
+        )
 
     def _grow(self, batch: MemberBatch, after: MemberBatch) -> tuple[MemberBatch, list[str]]:
         """The start of an attempt with capacities for what any member required in it."""

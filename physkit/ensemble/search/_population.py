@@ -9,7 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import CapacityError, Count, ParameterError, as_count
+from physkit.core import (
+    CapacityError,
+    Count,
+    ParameterError,
+    as_count,
+    explain_exhausted_memory,
+)
 from physkit.fit import LossProgram
 from physkit.simulate import StopRequest, compiled_bytes
 
@@ -104,16 +110,13 @@ class PopulationLoss:
             blocks, count = blocks[0], count[0]
         program = map_over_devices(_losses, self._devices, (None, None, 0, 0), (4,))
         loss = self._loss
-        try:
-            found = np.asarray(program(loss.constants, loss.arrays, blocks, count, loss.program))
-        except jax.errors.JaxRuntimeError as error:
-            # JAX has no error class of its own for exhausted memory.
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            raise CapacityError(
+        with explain_exhausted_memory(
+            lambda: (
                 f"{self._block} members at a time do not fit on {self._devices[0]}: take smaller members, "
                 "single precision, or more devices"
-            ) from error
+            )
+        ):
+            found = np.asarray(program(loss.constants, loss.arrays, blocks, count, loss.program))
         found = found.reshape(devices, self._blocks, self._block).swapaxes(0, 1)
         return found.reshape(-1)[:members]
 

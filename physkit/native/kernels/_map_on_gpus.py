@@ -22,7 +22,7 @@ from ._launch import (
     split,
 )
 from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
-from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles
+from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles, translations_to_try
 
 _BLOCK = 128  # faces, each of which is one thread's
 _WARPS = 4
@@ -54,10 +54,7 @@ def map_on_gpus(
     faces = length - (num_cells[0] - 1)
     if min(outer, faces, inner) < 1 or any(x.dtype != dtype for x in arrays):
         raise NotTranslatableError("no faces, or numbers of several types")
-    kinds = [
-        functools.partial(TileTranslation, most_statements=_MAX_STATEMENTS, most_axes=axes)
-        for axes in (1, 0, -1)
-    ]
+    kinds = translations_to_try(_MAX_STATEMENTS)
     translated = translate_stencil(kinds, function, num_cells, dtype, context)
     _, translation, outs, sums = translated
     n = outer * faces * inner

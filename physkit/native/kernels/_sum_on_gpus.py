@@ -25,7 +25,13 @@ from ._launch import (
 )
 from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
 from ._packing import pack_numbers, unpack_tile
-from ._tiles import Operation, TileTranslation, broadcast_tile, evaluate_tiles
+from ._tiles import (
+    Operation,
+    TileTranslation,
+    broadcast_tile,
+    evaluate_tiles,
+    translations_to_try,
+)
 
 # More are in no registers.
 _MAX_NUMBERS = 64
@@ -71,8 +77,7 @@ def sum_on_gpus(
         raise NotTranslatableError("products and sums that are rounded one by one")
     if not interpret:
         require_compiler()
-    # Tables, and what takes operations that kernels have not, are computed by XLA before.
-    kinds = [functools.partial(TileTranslation, most_axes=axes) for axes in (1, 0, -1)]
+    kinds = translations_to_try()
     translated = translate_terms(kinds, terms, arrays_i, arrays_j, context, _MAX_NUMBERS)
     translation = translated.translation
     assert isinstance(translation, TileTranslation)

@@ -1,5 +1,6 @@
 """Operations on single numbers of a pair, evaluated for tiles of pairs within a kernel for GPUs."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -116,6 +117,19 @@ class TileTranslation(Translation):
             return value
 
         return self._operate(choose, [element, *(s.name for s in starts)])
+
+
+def translations_to_try(
+    most_statements: int = MAX_STATEMENTS,
+) -> list[Callable[[Sequence[Symbolic]], TileTranslation]]:
+    """One after the other: vectors that are known in the kernel, then numbers alone, then nothing.
+
+    Tables, and what takes operations that kernels have not, are computed by XLA before.
+    """
+    return [
+        functools.partial(TileTranslation, most_statements=most_statements, most_axes=axes)
+        for axes in (1, 0, -1)
+    ]
 
 
 def _cast(value: int, like: Tile) -> np.generic:

@@ -22,6 +22,7 @@ from physkit.core import (
     as_state,
     drop_outdated_programs,
     explain_call,
+    explain_exhausted_memory,
     is_concrete,
 )
 from physkit.parallel import DevicesLike, gather_to_host, note_on_compiling
@@ -46,6 +47,11 @@ from ._same_start import require_same_start
 from ._simulate import count_blocks
 from ._single_device import SingleDevice
 from ._stop_request import StopRequest
+
+_TOO_LARGE = (
+    "this run does not fit into the memory of its devices: record less in each frame, compute in single "
+    "precision, or shard it over more devices, devices=; `physkit check` says what a case needs"
+)
 
 
 @explain_call
@@ -99,8 +105,9 @@ def run(
       which emulates them on one.
 
     **Errors:** `SimulationDiverged`, `CutoffError`, `StepSizeError`, `OverlapError`, `RangeError`,
-    `ParameterError` as the faults say; `CapacityError` when growing does not settle; `FileError` for
-    folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
+    `ParameterError` as the faults say; `CapacityError` when growing does not settle, and where the memory of
+    a device is full; `FileError` for folders in use or not empty, full disks, and checkpoints that cannot be
+    read or do not belong here.
     """
     require_simulation("run", sim, carry_or_state, steps)
     drop_outdated_programs(sim)
@@ -112,7 +119,11 @@ def run(
         )
     blocks = count_blocks(sim, steps)
     # Signals from here on: to build lists and read checkpoints takes a while.
-    with explain_carry_errors(sim, carry_or_state), StopRequest(wall_time) as stop:
+    with (
+        explain_carry_errors(sim, carry_or_state),
+        explain_exhausted_memory(lambda: _TOO_LARGE),
+        StopRequest(wall_time) as stop,
+    ):
         sim = cast_to_state_precision(sim, carry_or_state)
         host = _host(sim, carry_or_state, devices)
         stop.join(host.process_group)
