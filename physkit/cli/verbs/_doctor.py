@@ -189,7 +189,8 @@ def _check_jax() -> Iterator[Finding]:
         yield (
             "MEND",
             "devices",
-            f"{kinds}, though there is an NVIDIA GPU: pip install 'physkit[cuda12]', or [cuda13] for drivers from 580 on",
+            f"{kinds}, though there is an NVIDIA GPU: pip install 'physkit[cuda12]', or [cuda13] for "
+            "drivers from 580 on",
         )
     else:
         yield "ok", "devices", kinds
