@@ -50,6 +50,50 @@ def test_going_on_with_the_same_parameters_has_the_same_bits():
         )
 
 
+def flame(compose=lambda method: method, dtype=float):
+    """The Kuramoto–Sivashinsky equation by a method that carries Fourier coefficients; after twenty steps."""
+    grid = pk.Grid(pk.Box((22.0,)), (32,))
+    x = 2 * np.pi * np.arange(32) / 32
+    start = pk.Field((np.cos(x) * (1 + np.sin(x))).astype(dtype), grid)
+    method = compose(pk.ETDRK4(pk.equations.KuramotoSivashinsky()))
+    sim = pk.Simulation(method, dt=0.05)
+    return sim, quiet(sim, start, 20).carry
+
+
+def decayed(method):
+    return pk.Strang(pk.SSPRK3(pk.equations.Diffusion(0.1)), method)
+
+
+@pytest.mark.parametrize("compose", [lambda method: method, decayed], ids=["alone", "composed"])
+def test_a_small_change_of_a_field_is_not_lost_in_its_coefficients(compose):
+    sim, carry = flame(compose)
+
+    def after(change, start):
+        data = carry.state.data.at[5].add(change)
+        state = carry.state.replace(data=data)
+        start = state if start is None else start.replace(state=state)
+        return pk.simulate(sim, start, 10).state.data
+
+    # By a carry and by its state alone: derivatives where nothing has changed, and a change in one cell.
+    slope, expected = (
+        jax.jvp(lambda change, start=start: after(change, start), (0.0,), (1.0,))[1]
+        for start in (carry, None)
+    )
+    np.testing.assert_allclose(slope, expected, rtol=1e-9, atol=1e-11)
+    tiny = 1e-12
+    moved = np.asarray(after(tiny, carry)) - np.asarray(after(0.0, carry))
+    np.testing.assert_allclose(moved / tiny, slope, atol=0.05)
+
+
+def test_a_small_change_in_single_precision_is_not_lost():
+    sim, carry = flame(dtype=np.float32)
+    data = carry.state.data.at[5].add(1e-4)
+    found = quiet(sim, carry.replace(state=carry.state.replace(data=data)), 10).state.data
+    alone = quiet(sim, carry.state.replace(data=data), 10).state.data
+    np.testing.assert_allclose(found, alone, rtol=2e-6, atol=2e-6)
+    assert np.max(np.abs(found - quiet(sim, carry, 10).state.data)) > 3e-5
+
+
 def liquid(cutoff, **options):
     force = pk.Pairwise(pk.LennardJones(), cutoff=cutoff, use_neighbor_list=True, **options)
     observers = pk.Every(10, energy=pk.PotentialEnergy())

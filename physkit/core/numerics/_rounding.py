@@ -10,7 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Inexact
 
 from .._types import PyTree
 
@@ -36,8 +36,8 @@ def _round_before_add_jvp(primals, tangents):
 
 @jax.custom_jvp
 def with_tangent_of(
-    value: Float[Array, "..."], differentiated: Float[Array, "..."]
-) -> Float[Array, "..."]:
+    value: Inexact[Array, "..."], differentiated: Inexact[Array, "..."]
+) -> Inexact[Array, "..."]:
     """`value` with the derivative of `differentiated`, the same number before it was rounded."""
     del differentiated
     return value
