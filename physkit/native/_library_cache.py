@@ -41,8 +41,13 @@ def keep_library(path: Path, name: str) -> Path | None:
     try:
         # Under another name first: other processes may look for the same, and this one may be killed.
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(content)
-        os.replace(file.name, kept)
+            try:
+                file.write(content)
+                file.flush()
+                os.replace(file.name, kept)
+            except OSError:  # a full disk: what was written of it would stay
+                os.unlink(file.name)
+                raise
     except OSError:
         return None
     with contextlib.suppress(OSError):  # another process may do the same

@@ -314,7 +314,10 @@ _STRUCTURAL: dict[str, Callable[..., list[np.ndarray]]] = {
     "slice": _slice,
     "split": lambda params, x: np.split(x, np.cumsum(params["sizes"])[:-1], params["axis"]),
     "squeeze": lambda params, x: [np.squeeze(x, tuple(params["dimensions"]))],
+    "stack": lambda params, *parts: [np.stack(parts, params["axis"])],
+    "tile": lambda params, x: [np.tile(x, params["reps"])],
     "transpose": lambda params, x: [x.transpose(params["permutation"])],
+    "unstack": lambda params, x: list(np.moveaxis(x, params["axis"], 0)),
 }
 COMPOSED = {*_REDUCTIONS, *_STRUCTURAL, "clamp", "gather"}  # of operations on single numbers
 Translation.translated = {*COMPOSED, *ELEMENTWISE}

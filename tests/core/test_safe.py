@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from physkit.core import (
+    ratio,
     safe_arctan2,
     safe_divide,
     safe_norm,
@@ -87,3 +88,7 @@ def test_value_and_first_derivative(function, x, value, slope, dtype):
     assert found.dtype == dtype
     assert np.array(slopes) == pytest.approx(slope, rel=1e-6)
     assert np.isfinite(second)
+
+
+def test_a_ratio_of_a_whole_number_has_the_derivative_of_its_divisor():
+    np.testing.assert_allclose(jax.grad(lambda b: ratio(3, b))(jnp.asarray(2.0)), -0.75)

@@ -138,6 +138,7 @@ def test_folders_that_cannot_be_written(home, tmp_path, monkeypatch):
         monkeypatch.setattr(os, "replace", no_space)
     with warnings.catch_warnings(action="error"):
         assert _doubled(load_handler(_source(), "handler", False)) == 8
+    assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
 
 
 def test_the_oldest_libraries_are_dropped(folder, monkeypatch):

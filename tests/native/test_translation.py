@@ -275,6 +275,9 @@ def _shapes(x, y, matrix):
         jnp.all(both > 0, 3) * 1.0,
         jnp.any(both > 0, (2, 3)) * 1.0,
         jnp.concatenate([x, jnp.broadcast_to(matrix, x.shape)], 2),
+        jnp.stack([x, y], 3),
+        jnp.unstack(x, axis=2)[1],
+        jnp.tile(x, (1, 1, 2, 3)),
         jax.lax.pad(x, jnp.asarray(7.0), [(0, 0, 0), (0, 0, 0), (1, 0, 2), (-1, 2, 1)]),
         jax.lax.pad(x, jnp.asarray(-1.0), [(0, 0, 0), (0, 0, 0), (0, 0, 0), (2, -4, 0)]),
     ]

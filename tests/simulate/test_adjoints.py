@@ -126,6 +126,15 @@ class TestDerivatives:
         batched = jax.jit(jax.vmap(gradient))(stiffness)
         np.testing.assert_allclose(batched, [gradient(k) for k in stiffness], rtol=1e-12)
 
+    def test_of_records_of_size_zero(self):
+        def loss(rate, adjoint):
+            body = lambda x, _=None: (rate * x, {"x": x[None], "nothing": jnp.zeros((1, 0))})
+            last, records = adjoint.repeat(body, jnp.asarray(1.0), 5)
+            return last + jnp.sum(records["x"]) + jnp.sum(records["nothing"])
+
+        found, expected = (jax.grad(loss)(0.9, adjoint) for adjoint in (Binomial(2), Direct()))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
     def test_a_carry_made_outside_of_the_derivative_depends_on_parameters(self):
         """`init` computed the first force outside of the derivative; it still varies with it."""
 

@@ -5,6 +5,7 @@ result. The derivative of a NaN that a `where` discards is still NaN.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +39,11 @@ def ratio(a: ArrayLike, b: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @ratio.defjvp
-def _(primals: tuple[ArrayLike, Array], tangents: tuple[ArrayLike, Array]) -> tuple[Array, Array]:
+def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
     (a, b), (da, db) = primals, tangents
     q = a / b
+    if not jnp.issubdtype(jnp.result_type(a), jnp.inexact):  # a whole number has no tangent
+        return q, -q * db / b
     return q, (da - q * db) / b
 
 

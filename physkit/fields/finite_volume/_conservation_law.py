@@ -208,7 +208,7 @@ class AbstractConservationLaw(AbstractTendency):
         component = get_component(state, self.component)
         component_fields(component)  # raises for what is no component of cell averages
         self.check_component(component)
-        rates = recomputed(finite_volume_rate)(self, component, clock.dt)
+        rates = finite_volume_rate(self, component, clock.dt)
         return rates if self.component is None else {self.component: rates}
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
@@ -240,6 +240,11 @@ def finite_volume_rate(
     flux: as much of it as there is in a unit of mass upstream. `dt`: length of the step, for laws that limit
     their fluxes.
     """
+    # Traced, also outside of any program: native code reads the law's numbers, and is compiled once for all.
+    return recomputed(_rate)(law, component, dt)
+
+
+def _rate(law: AbstractConservationLaw, component: FieldComponent, dt: Array | None) -> Rate:
     grid = next(iter(component_fields(component).values())).grid
     component = compute_once(component)
     carried, width = count_carried(component), law.reconstruction.width

@@ -126,8 +126,10 @@ def tile_function(name: str, params: dict, dtype: np.dtype, out: np.dtype) -> Ca
     if name == "convert_element_type":
         return lambda x: _convert(x, out)
     to_even = lax.RoundingMethod.TO_NEAREST_EVEN
-    if (name == "round" and params["rounding_method"] != to_even) or (
-        name in ("div", "pow") and dtype.kind != "f"
+    if (
+        (name == "round" and params["rounding_method"] != to_even)
+        or (name in ("div", "pow") and dtype.kind != "f")
+        or (name == "not" and dtype == np.uint64)  # which JAX cannot lower
     ):
         raise NotTranslatableError(f"{name} of {dtype.name}")
     return _FUNCTIONS[name]

@@ -168,7 +168,8 @@ class _Cotangent:
         last_cotangent, record_cotangents = cotangents
 
         def split_by_step(x: Array) -> Array:
-            return x.reshape((loop.length, -1, *x.shape[1:]))  # (steps, records of each, …)
+            # (steps, records of each, …)
+            return x.reshape((loop.length, x.shape[0] // loop.length, *x.shape[1:]))
 
         record_cotangents = jax.tree.map(split_by_step, record_cotangents)
 
