@@ -42,6 +42,20 @@ def test_a_state_that_was_changed_in_a_carry_has_its_own_forces():
         np.testing.assert_allclose(found, quiet(trapped(1.0), moved.state, 3).state.position)
 
 
+def test_a_position_that_was_changed_a_little_has_its_own_force_at_once():
+    carry = quiet(trapped(1.0), BEAD, 10).carry
+    tiny = 1e-11
+    moved = carry.replace(state=carry.state.replace(position=carry.state.position + tiny))
+
+    def change(start, other):
+        kicked = (pk.simulate(trapped(1.0), x, 1).state.velocity[0, 0] for x in (start, other))
+        return (next(kicked) - next(kicked)) / tiny
+
+    # Half a kick at the start, half at the end.
+    expected = -0.05 * (1 + (1 - 0.1**2 / 2))
+    np.testing.assert_allclose(change(moved, carry), expected, rtol=1e-3)
+
+
 def test_going_on_with_the_same_parameters_has_the_same_bits():
     whole, half = quiet(trapped(1.3), BEAD, 20), quiet(trapped(1.3), BEAD, 10)
     for verb in (quiet, pk.simulate):

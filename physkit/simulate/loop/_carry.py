@@ -34,9 +34,12 @@ from physkit.observe import Snapshot
 
 from ._simulation import Simulation
 
-_TRANSFORM_ROUNDING = (
-    16  # eps, of the root of the mean square: transforms there and back take one to three
-)
+# What rounding makes of coefficients and forces that are computed again, in eps. Coefficients, of the root of
+# the mean square: transforms there and back take one to three.
+_TRANSFORM_ROUNDING = 16
+# Forces, of the largest one. Where terms cancel to less than a part in so many, new forces are taken, which are
+# as good as the old ones, though not the same bits.
+_FORCE_ROUNDING = 1024
 
 
 class GuardState(Module):
@@ -213,8 +216,7 @@ def _differs(a: Array, b: Array) -> Bool[Array, ""]:
         scale = jnp.where(size > 0, size, 1)
         change, whole = (jnp.linalg.norm(jnp.abs(x) / scale) for x in (b - a, a))
         return change > _TRANSFORM_ROUNDING * eps * whole
-    # Forces are sums that may nearly cancel.
-    return jnp.any(jnp.abs(a - b) > eps**0.5 * size)
+    return jnp.any(jnp.abs(a - b) > _FORCE_ROUNDING * eps * size)
 
 
 def require_no_key(key: Key | None) -> None:
