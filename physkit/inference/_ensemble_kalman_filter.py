@@ -30,6 +30,7 @@ from physkit.core import (
 )
 from physkit.integrators import AbstractIntegrator, Replicas
 from physkit.observe import Every, Finite, Snapshot
+from physkit.particles import AbstractBodies
 from physkit.simulate import Simulation, count_blocks, simulate
 
 from ._kalman_update import Localization, kalman_update
@@ -172,7 +173,8 @@ def ensemble_kalman_filter(
       ensemble transform Kalman filter; with a localization the local one (LETKF).
 
     **Errors:** `ShapeError` for members or observations that do not go together, `ParameterError` for fewer
-    than two members, noise that is not above 0, observations that are not finite or an inflation below 1.
+    than two members, noise that is not above 0, observations that are not finite, an inflation below 1, or
+    particles in a box that repeats.
 
     **Good values:** 20 to 100 members with localization and an inflation of 1.02 to 1.1; without, more members
     than the system has growing directions. Trust it where innovations have the size of `innovation_std`.
@@ -195,6 +197,7 @@ def ensemble_kalman_filter(
         raise ShapeError(f"every array of states is [members, …]; got first axes {sorted(counts)}")
     if min(counts) < 2:
         raise ParameterError(f"an ensemble has two members or more; got {min(counts)}")
+    _require_means(states)
     members = Replicas(states)
     shape = jax.eval_shape(lambda s: _observed(observe, s), members.replica(0)).shape
     values = np.asarray(observations, float)
@@ -234,6 +237,20 @@ def ravel_members(states: PyTree) -> tuple[Float[Array, "k n"], Callable[[Array]
     _, restore_one = ravel_pytree(jax.tree.map(lambda x: x[0], floats))
     table = jax.vmap(lambda s: ravel_pytree(s)[0])(floats)
     return table, lambda table: eqx.combine(jax.vmap(restore_one)(table), rest)
+
+
+def _require_means(states: PyTree) -> None:
+    """**Errors:** `ParameterError` for positions that jump at the edges of a box: their means mean nothing."""
+
+    def is_bodies(node: PyTree) -> bool:
+        return isinstance(node, AbstractBodies)
+
+    for node in filter(is_bodies, jax.tree.leaves(states, is_leaf=is_bodies)):
+        if any(node.space.periodic_axes(node.dimension)):
+            raise ParameterError(
+                "members with particles in a box that repeats have no mean: a position jumps at its edges, and "
+                "two members beside an edge would seem a box apart. Give particles space=pk.Free(), or walls"
+            )
 
 
 def _observed(observe: Callable[[PyTree], Array], state: PyTree) -> Array:

@@ -11,6 +11,8 @@ import physkit as pk
 from physkit.ensemble import execute, grid, random
 from physkit.ensemble.compute._batch_memory import available_bytes, choose_chunk_size
 from physkit.ensemble.compute._output_shapes import output_shapes
+from physkit.ensemble.design._retry import scale_intervals
+from physkit.observe import PerReplica
 
 from .sweep_problems import angle, boxes, damping, gravity, pendulum
 
@@ -341,3 +343,9 @@ class TestBadInput:
             pk.sweeping.Retry(step_divisor=0)
         with pytest.raises(pk.errors.ShapeError, match="one finite number for each of 1 members"):
             sweep(pk.SweepAxis(damping, [0.1]), cost=[1.0, 2.0])
+
+    def test_retries_lengthen_intervals_of_observers_inside_of_others(self):
+        sim, _ = MODEL
+        inner = pk.Every(5, angle=lambda s: s.state[0])
+        sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=[PerReplica(inner)])
+        assert scale_intervals(sim, 3).observers[0].interval == 15

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import warnings
+from functools import partial
 
 import h5py
 import jax
@@ -207,6 +209,17 @@ def test_a_search_goes_on_from_its_folder_with_the_same_bits(found, tmp_path):
     with pytest.raises(pk.errors.MismatchError, match="the program traced from the objective"):
         pk.fit(lambda m, t: 2 * valley(m, t), start(), where=both, bounds=BOUNDS, data=TARGET,
                key=2, method=method, to=folder, **QUIET)  # fmt: skip
+    shifted = TARGET + 0.1
+    for closed_over in (TARGET, shifted):
+        loss = partial(valley, target=closed_over)
+        wanted = {"where": both, "bounds": BOUNDS, "key": 2, "to": tmp_path / "closed", **QUIET}
+        short = CMAES(population=12, max_generations=2)
+        if closed_over is TARGET:
+            with warnings.catch_warnings(action="ignore"):
+                pk.fit(loss, start(), method=short, **wanted)
+            continue
+        with pytest.raises(pk.errors.MismatchError, match="the program traced from the objective"):
+            pk.fit(loss, start(), method=short, **wanted)
     (folder / "generations" / "000001.h5").replace(path)
     with pytest.raises(pk.errors.MismatchError, match="other members than this search draws"):
         search(method, to=folder)

@@ -11,7 +11,7 @@ import pytest
 import physkit as pk
 from physkit.fit import select
 from physkit.fit._triangle import triangle
-from physkit.fit.uncertainty._standard_errors import fewest_rows
+from physkit.fit.uncertainty._standard_errors import fewest_rows, likelihood_information
 
 T = np.linspace(0.0, 2.0, 30)
 SAMPLE = 3.0 * np.exp(-1.5 * T) + 0.05 * np.random.default_rng(1).normal(size=30)
@@ -559,6 +559,29 @@ def test_a_likelihood_is_followed_to_its_minimum():
     np.testing.assert_allclose(found.standard_errors["b"], errors, rtol=1e-4)
     assert found.loss == pytest.approx(float(loss(exact)), rel=1e-9)
     assert len(found.history.loss) == found.steps
+
+
+def test_one_number_in_an_array_is_neither_a_loss_nor_residuals():
+    with pytest.raises(pk.errors.ObjectiveError, match="may be a loss or a residual"):
+        pk.fit(
+            lambda m: ((m - 2.0) ** 2 - 3.0).reshape(1),
+            jnp.asarray(0.5),
+            where=lambda m: {"m": m},
+            progress=False,
+        )
+
+
+def test_curvature_that_is_rounding_gives_no_errors():
+    """Of −log L of √(ab), in single precision, whatever the units of a and b."""
+    for scale in (1.0, 1e3):
+        units = np.asarray([1.0, scale])
+        hessian = np.asarray([[7e10, 7e10], [7e10, 7e10 + 4096]]) * np.outer(units, units)
+        found = likelihood_information(hessian.astype(np.float32)).covariance
+        assert np.all(np.isinf(np.diag(found)))
+    hessian = np.asarray([[2.0, 0.5], [0.5, 3.0]])
+    np.testing.assert_allclose(
+        likelihood_information(hessian).covariance, np.linalg.inv(hessian), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", [(1000, 3), (130, 5), (7, 3), (2, 3)])

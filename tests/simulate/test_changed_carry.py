@@ -144,3 +144,30 @@ def test_resuming_with_another_key_draws_from_it(tmp_path):
         found = quiet(walk, BEAD, 4, key=2, to=tmp_path, resume="changed")
     expected = quiet(walk, two.carry.replace(key=jax.random.key(2)), 2)
     assert np.array_equal(found.state.position, expected.state.position)
+
+
+def recording(*observers):
+    return pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1, observers=list(observers))
+
+
+@pytest.mark.parametrize("verb", [quiet, pk.simulate])
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            [pk.Average(10, e=pk.KineticEnergy())],
+            [pk.Average(10, e=pk.PotentialEnergy())],
+            "KineticEnergy",
+        ),
+        (
+            [pk.MeanSquareDisplacement(1, 10)],
+            [pk.MeanSquareDisplacement(5, 10)],
+            r"interval 1 in the carry, 5 here",
+        ),
+    ],
+)
+def test_what_other_observers_have_accumulated_is_refused(verb, before, after, message):
+    carry = verb(recording(*before), BEAD, 50).carry
+    verb(recording(*before), carry, 50)
+    with pytest.raises(pk.errors.ParameterError, match=rf"other observers(.|\n)*{message}"):
+        verb(recording(*after), carry, 50)

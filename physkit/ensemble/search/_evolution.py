@@ -18,7 +18,7 @@ from physkit.fit import (
     SearchStart,
 )
 from physkit.simulate import StopRequest
-from physkit.storage import Identity, describe_array, describe_numbers
+from physkit.storage import Identity, describe_array, describe_numbers, program_digest
 
 from ._population import GenerationStopped, PopulationLoss
 from ._search_folder import SearchFolder
@@ -289,7 +289,8 @@ def _identity(method: AbstractEvolution, request: SearchRequest) -> Identity:
         "the method": describe_numbers(method, ignore=_LIMITS),
         "the random key": {"": describe_array(request.key)},
     }
-    return Identity(sections, {"the objective": request.loss.program.digest})
+    # With the numbers that it closes over: data, for one.
+    return Identity(sections, {"the objective": program_digest(request.loss.program.closed)})
 
 
 def require_population(given: int | None, default: int, least: int, name: str) -> int:

@@ -44,7 +44,7 @@ class DescentFile:
         # The optimizer is functions, whose closures hold its numbers.
         description = fingerprint({"numbers": numbers, "optimizer": tuple(method.optimizer)})
         choices = (method.steps, method.patience, method.tolerance, method.batch_rows)
-        description |= {"program": program_digest(closed.jaxpr), "method": repr(choices)}
+        description |= {"program": program_digest(closed), "method": repr(choices)}
         return DescentFile(path, digest(description))
 
     def save(

@@ -168,6 +168,11 @@ def make_problem(
             f"more parameters than data: {z.size} numbers to fit from {count} residuals. Fit fewer, or "
             "add residuals for what is known beforehand, (value − expected) / uncertainty"
         )
+    if kind == "residuals" and count == 1 and not has_priors:
+        raise ObjectiveError(
+            "an objective of one number in an array may be a loss or a residual: return a number for a loss, "
+            "loss.sum(); for one residual its square, residual.sum() ** 2"
+        )
     # Forward mode differentiates what has been traced; others ask for other adjoints of simulations.
     reused = traced if mode == "forward" else None
     return Problem(objective, selection, rest, data is not None, kind, shape, mode, reused), inputs

@@ -139,12 +139,17 @@ class Likelihood(Module):
 
 def likelihood_information(hessian: np.ndarray) -> Information:
     """Information of a loss that is −log likelihood, from its Hessian at the minimum."""
-    symmetric = (hessian + hessian.T) / 2
-    values, vectors = np.linalg.eigh(symmetric)
-    # Where the curvature is negative or nothing, the likelihood says nothing about the direction.
+    symmetric = ((hessian + hessian.T) / 2).astype(float)
+    # For coordinates in which all curvatures are alike: what is rounding must not depend on their units.
+    diagonal = np.abs(np.diag(symmetric))
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(symmetric / np.outer(scale, scale))
+    # Where the curvature is negative, nothing, or the rounding of larger ones, the likelihood says nothing
+    # about the direction.
+    rounding = 10 * len(values) * np.finfo(hessian.dtype).eps * np.max(np.abs(values), initial=0)
     # A root of the Hessian is a Jacobian with JᵀJ = H.
-    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-    return Information(inverse_normal_matrix(root), symmetric, 1.0)
+    root = np.sqrt(np.where(values > rounding, values, 0))[:, None] * vectors.T * scale
+    return Information(inverse_normal_matrix(root, hessian.dtype), symmetric, 1.0)
 
 
 def count_data(residuals: np.ndarray, jacobian: np.ndarray) -> int:

@@ -8,10 +8,13 @@ import jax
 import numpy as np
 
 from physkit.core import ParameterError, PhyskitError, PyTree, State, explain_traced_values
+from physkit.storage import Identity, compare_identities, describe_numbers
 
+from ..distributed._domain import cast_to_state_precision
 from ..distributed._gather import is_part_shape
 from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import init_on_one_device
+from ..loop._array_notes import ArrayNotes
 from ..loop._carry import Carry
 from ..loop._simulation import Simulation
 
@@ -20,6 +23,25 @@ _START_ANEW = (
     "start from carry.state, at Simulation(…, t0=…): for time to go on, that of the carry, t0 + dt * "
     "int(carry.step) of the simulation that made it"
 )
+_observers: ArrayNotes[Identity] = ArrayNotes()  # by what they have accumulated
+
+
+def remember_observers(sim: Simulation, carry: Carry | ShardedCarry) -> None:
+    """Note that observers of `sim` have accumulated what `carry` holds of observers (host only)."""
+    accumulated = _one_device_form(carry).observer_state
+    if jax.tree.leaves(accumulated):
+        _observers.add(accumulated, _identity_of_observers(sim, carry))
+
+
+def _identity_of_observers(sim: Simulation, carry: Carry | ShardedCarry) -> Identity:
+    accumulated = _one_device_form(carry).observer_state
+    sim = cast_to_state_precision(sim, carry)
+    sections = {
+        f"{type(observer).__name__} ({k})": describe_numbers(observer)
+        for k, (observer, own) in enumerate(zip(sim.observers, accumulated, strict=True))
+        if jax.tree.leaves(own)
+    }
+    return Identity(sections, {})
 
 
 def require_no_run(carry_or_state: object) -> None:
@@ -38,8 +60,8 @@ def require_no_run(carry_or_state: object) -> None:
 def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedCarry) -> None:
     """Check what can be checked without tracing.
 
-    **Errors:** `ParameterError` for a carry of a simulation with other observers or guards, and for one in the
-    layout of devices.
+    **Errors:** `ParameterError` for a carry of a simulation with other observers or guards, as far as is known
+    which it had, and for one in the layout of devices.
     """
     if not isinstance(carry_or_state, Carry | ShardedCarry):
         return
@@ -58,6 +80,20 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
             raise ParameterError(
                 f"this carry has {in_carry} {kind}, the simulation {in_sim}; {_START_ANEW}"
             )
+    known = _observers.find(carry.observer_state)
+    if known is None:  # of a carry from a file, say
+        return
+    changes = compare_identities(_identity_of_observers(sim, carry_or_state), known, "carry")
+    if lines := changes.describe():
+        raise ParameterError(
+            "\n  ".join(
+                [
+                    "this carry holds what other observers have accumulated:",
+                    *lines,
+                    _START_ANEW,
+                ]
+            )
+        )
 
 
 @contextlib.contextmanager

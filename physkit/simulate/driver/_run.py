@@ -37,7 +37,7 @@ from ..loop._chunk_scheduler import ChunkScheduler
 from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS, ChunkDriver
-from ._compatibility import explain_carry_errors, require_no_run
+from ._compatibility import explain_carry_errors, remember_observers, require_no_run
 from ._progress import Progress
 from ._recorder import Recorder
 from ._run_progress import ProgressCaller, RunProgress
@@ -199,6 +199,7 @@ def _advance(
     bar.close()
     if isinstance(carry, Carry):
         remember_parameters(sim, carry)
+    remember_observers(sim, carry)
     return Run(
         carry=carry,
         frames=recorder.frames(),

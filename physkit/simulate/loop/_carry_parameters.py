@@ -1,18 +1,16 @@
 """Which parameters made a carry, so that one that goes on with the same ones is taken as it is."""
 
-import weakref
-
 import equinox as eqx
 import jax
 import numpy as np
 
 from physkit.core import PyTree
 
+from ._array_notes import ArrayNotes
 from ._carry import Carry
 from ._simulation import Simulation
 
-# Of each carry whose parameters are known: by its arrays, and gone when one of these is.
-_known: dict[tuple[int, ...], tuple[list[weakref.ref], PyTree]] = {}
+_known: ArrayNotes[PyTree] = ArrayNotes()  # parameters, by what they have made
 
 
 def remember_parameters(sim: Simulation, carry: Carry) -> None:
@@ -20,12 +18,7 @@ def remember_parameters(sim: Simulation, carry: Carry) -> None:
     arrays = [x for x in jax.tree.leaves(_made(carry)) if eqx.is_array(x)]
     if not jax.tree.leaves(carry.aux) or not all(isinstance(x, jax.Array) for x in arrays):
         return  # nothing that parameters make, or numbers that could be changed in place
-    key = _key(carry)
-
-    def forget(_: object) -> None:
-        _known.pop(key, None)
-
-    _known[key] = [weakref.ref(x, forget) for x in arrays], _parameters(sim)
+    _known.add(_made(carry), _parameters(sim))
 
 
 def has_parameters_of(sim: Simulation, carry: Carry) -> bool:
@@ -35,10 +28,10 @@ def has_parameters_of(sim: Simulation, carry: Carry) -> bool:
     """
     if not jax.tree.leaves(carry.aux):
         return True
-    known = _known.get(_key(carry))
+    known = _known.find(_made(carry))
     if known is None:
         return False
-    (old, old_form), (new, new_form) = map(jax.tree.flatten, (known[1], _parameters(sim)))
+    (old, old_form), (new, new_form) = map(jax.tree.flatten, (known, _parameters(sim)))
     return old_form == new_form and all(map(_is_same, old, new))
 
 
@@ -50,10 +43,6 @@ def _parameters(sim: Simulation) -> PyTree:
 def _made(carry: Carry) -> PyTree:
     """What forces and lists were made of, and are: a random key, too, but not what observers have seen."""
     return carry.step, carry.state, carry.aux, carry.key
-
-
-def _key(carry: Carry) -> tuple[int, ...]:
-    return tuple(id(x) for x in jax.tree.leaves(_made(carry)) if isinstance(x, jax.Array))
 
 
 def _is_same(a: PyTree, b: PyTree) -> bool:

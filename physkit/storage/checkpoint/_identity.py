@@ -197,8 +197,8 @@ def _compare(one: str, other: str) -> int:
     kind = one.partition(" ")[0]
     if not a or not b or kind != other.partition(" ")[0]:
         return _OTHER
-    # Sums of numbers that were each rounded: a thousand units in the last place.
-    tolerance = 1e3 * (2.0**-52 if kind.startswith(("float64", "complex128")) else 2.0**-23)
+    # A few units in the last place; of double precision a sketch has fewer digits.
+    tolerance = 2e-12 if kind.startswith(("float64", "complex128")) else 32 * 2.0**-23
     scale = max(float(a[1]), float(b[1]))
     distance = max(abs(float(x) - float(y)) for x, y in zip(a.groups(), b.groups(), strict=True))
     return _SAME_TO_ROUNDING if distance <= tolerance * scale else _OTHER

@@ -108,6 +108,7 @@ class Output:
                     f"{file.path} holds frames of a run without a checkpoint to go on from: remove "
                     "it, or give this run another folder"
                 )
+        self._require_alone()
         # A random id ties files and checkpoints of one run together. All processes take the first one's.
         self._run = self._process_group.all_gather_object(
             secrets.token_hex(8), "the name of a run"
@@ -125,6 +126,18 @@ class Output:
             index["shards"] = self._shards()
         if self._process_group.is_first:
             write_atomically(self.folder / INDEX_NAME, json.dumps(index, indent=1).encode())
+
+    def _require_alone(self) -> None:
+        """**Errors:** `FileError` where another run has written files that this one does not write."""
+        listed = (read_index(self.folder, INDEX_NAME) or {}).get("files")
+        written = {file.path.name for file in self._files}
+        for name in sorted(listed if isinstance(listed, dict) else ()):
+            path = self.folder / str(name)
+            if name not in written and path.parent == self.folder and path.exists():
+                raise FileError(
+                    f"{path} is of another run, which recorded other quantities: pk.open would show both as "
+                    "one. Remove it, or give this run another folder"
+                )
 
     def _shards(self) -> dict[str, Any] | None:
         """The part of the index about shards; None where nothing is sharded."""
