@@ -5,14 +5,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from physkit.core import ShapeError, concrete_value
-from physkit.geometry import Grid, Location
+from physkit.geometry import AnyGrid, Location
 
 
 @runtime_checkable
 class Located(Protocol):
     """What sits somewhere on a grid: a field, a spectrum."""
 
-    grid: Grid
+    grid: AnyGrid
     location: Location
 
 
@@ -28,7 +28,7 @@ def require_same_location(*fields: Located) -> None:
         require_same_grid(first.grid, other.grid)
 
 
-def require_same_grid(first: Grid, other: Grid) -> None:
+def require_same_grid(first: AnyGrid, other: AnyGrid) -> None:
     """**Errors:** `ShapeError` unless both have the same cells; lengths where they can be seen."""
     if other.shape != first.shape or other.periodic != first.periodic:
         raise ShapeError(

@@ -94,7 +94,9 @@ class AbstractEquation(AbstractTendency):
         field = get_component(state, self.component)
         now = field.at_time(clock.t)
         solution = self.solve(now, interval).data
-        rate = FieldIncrement((solution - now.data) / interval, field.location)
+        rate = FieldIncrement(
+            (solution - now.data) / interval.astype(solution.dtype), field.location
+        )
         after = put_component(state, self.component, field.replace(data=solution))
         return after, rate if self.component is None else {self.component: rate}
 

@@ -74,6 +74,10 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
     Data, boundary values and the lengths of the box are differentiable. Points that sit on walls (of
     faces, edges and nodes) hold what the boundary prescribes there, whatever `data` says.
 
+    Other values come by `map`, `with_values` or `replace(data=…)`. Inside of a step of a spectral integrator a
+    field may hold its Fourier coefficients as well, which these drop; `eqx.tree_at` and `jax.tree.map` do not
+    know that they belong together, and `spectrum()` would be that of the old values.
+
     **Errors:** `ShapeError` when data and grid disagree, or locations are mixed; `ParameterError` for
     a boundary that is missing or given twice.
     """

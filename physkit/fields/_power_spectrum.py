@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from physkit.core import concrete_value, explain_call
-from physkit.geometry import Grid
+from physkit.geometry import Grid, SphericalGrid
 
 from ._field import Field
 from ._spectrum import square_wavenumber
@@ -18,7 +18,8 @@ from ._spectrum import square_wavenumber
 class PowerSpectrum(NamedTuple):
     """Power per shell of wavenumbers: `k` `[shells]`, 1 / length; `power` `[shells]`.
 
-    The sum of `power` over all shells is ⟨|u|²⟩, the mean over the volume of the square of the field.
+    The sum of `power` over all shells is ⟨|u|²⟩, the mean over the volume of the square of the field; on a
+    sphere over its area, of a field of harmonics up to the grid's degree.
     """
 
     k: Float[Array, " shells"]
@@ -32,7 +33,8 @@ def power_spectrum(field: Field) -> PowerSpectrum:
         Σ_shells P = ⟨|u|²⟩
 
     Shells are as wide as the smallest wavenumber, centered on its multiples; the first holds the mean.
-    All components are added up: of a velocity, P/2 is the energy spectrum.
+    All components are added up: of a velocity, P/2 is the energy spectrum. On a sphere a shell holds the
+    harmonics of one degree l, with k = √(l(l + 1))/a.
 
     **Errors:** `ParameterError` when an axis of the box does not repeat.
     """
@@ -43,22 +45,27 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
     # Real transforms keep half of the modes: each stands for itself and its conjugate.
     squared = squared * jnp.asarray(grid.mode_multiplicity(real=real), squared.dtype)
-    lengths = grid.space.lengths
-    width = 2 * np.pi / jnp.max(lengths)
-    shells = _count_shells(grid)
-    k = jnp.sqrt(square_wavenumber(grid, real=real))
-    # The last shell takes what lies beyond, and padding of modes over devices, whose multiplicity is 0.
-    shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
+    if isinstance(grid, SphericalGrid):
+        # Squares of harmonics have the integral 1 over the sine of the latitude, −1 … 1: ⟨u²⟩ = ½ Σ |û|².
+        norm, shells = 2.0, grid.truncation + 1
+        degree = np.arange(shells)
+        k = jnp.asarray(np.sqrt(degree * (degree + 1)), squared.dtype) / grid.radius
+        shell = jnp.broadcast_to(grid.modes()[1], squared.shape)
+    else:
+        # The forward transform is unnormalized: Σ |û|² is N² times the mean square (Parseval).
+        norm, shells = float(np.prod(grid.shape)) ** 2, _count_shells(grid)
+        width = 2 * np.pi / jnp.max(grid.space.lengths)
+        k = jnp.arange(shells).astype(squared.dtype) * width
+        wavenumber = jnp.sqrt(square_wavenumber(grid, real=real))
+        # The last shell takes what lies beyond, and padding of modes over devices, whose multiplicity is 0.
+        shell = jnp.clip(jnp.rint(wavenumber / width).astype(jnp.int32), 0, shells - 1)
     power = jax.lax.platform_dependent(
         squared.reshape(-1),
         shell.reshape(-1),
         cpu=functools.partial(_add_in_order, shells),
         default=functools.partial(_add_shell_by_shell, shells),
     )
-    power = grid.psum_modes(power)
-    # The forward transform is unnormalized: Σ |û|² is N² times the mean square (Parseval).
-    cells = float(np.prod(grid.shape))
-    return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
+    return PowerSpectrum(k, grid.psum_modes(power) / norm)
 
 
 def _add_in_order(

@@ -142,6 +142,21 @@ class AbstractIntegrator(Module):
         del aux_after
         return self.step(plan, clock, state, aux)
 
+    # --- going on over other devices --------------------------------------------------------------
+
+    def memory(self, aux: Aux) -> PyTree:
+        """What `aux` holds that no state and no parameter gives again; None for nothing.
+
+        The heat that a bath took up, hills: the same on all devices. An aux that is made anew gets it back by
+        `with_memory`.
+        """
+        del aux
+
+    def with_memory(self, aux: Aux, memory: PyTree) -> Aux:
+        """`aux`, made of a state alone, with the `memory` of another one."""
+        del memory
+        return aux
+
     # --- in compositions ------------------------------------------------------------------------
 
     def is_stale(self, before: State, after: State) -> bool:

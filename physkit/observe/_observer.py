@@ -25,6 +25,7 @@ from physkit.core import (
     call_user_function,
     describe,
     get_component,
+    replace_fields,
     static,
 )
 
@@ -50,6 +51,10 @@ class AbstractObserver(Module):
         Mistakes that shapes and names show are raised here, once, when the run begins.
         """
         del snapshot
+
+    def with_interval(self, interval: int) -> "AbstractObserver":
+        """This observer every `interval` steps."""
+        return replace_fields(self, {"interval": interval})
 
     def check_start(self, state: State) -> None:
         """Check what only numbers show; called on the host, where a run begins, with the state of step 0."""

@@ -31,6 +31,9 @@ class PerReplica(AbstractObserver):
     def fault(self) -> Fault:
         return self.observer.fault
 
+    def with_interval(self, interval: int) -> "PerReplica":
+        return PerReplica(self.observer.with_interval(interval))
+
     def init(self, snapshot: Snapshot) -> PyTree:
         return _map_snapshots(self.observer.init, snapshot)
 

@@ -42,10 +42,7 @@ from .forces import AbstractForce, Forces, Pairwise
 # Parameters of FIRE (Guénolé et al., table 2): N_delay, f_inc, f_dec, α_start, f_α. The minimum does not
 # depend on them.
 DELAY, FASTER, SLOWER, MIXING, LESS_MIXING = 20, 1.1, 0.5, 0.25, 0.99
-LONGEST, FORGETTING = (
-    0.25,
-    0.97,
-)  # largest time step times √stiffness; decay of the stiffness per step
+LONGEST, FORGETTING = 0.25, 0.97  # largest dt times √stiffness; decay of the stiffness per step
 STEPS_PER_CALL = 500  # per call of the compiled program; between calls an interrupt is noticed
 MAX_GROWTHS = 30
 PROBE = 1e-3  # displacement by which the stiffness is measured, in mean distances between particles
@@ -131,7 +128,7 @@ def minimize(
     **Returns:** a `MinimizationResult`; `minimize(force, atoms).state` is what a simulation starts from.
 
     **Errors:** `ConvergenceError`, which names the largest force left; `OverlapError` for particles on
-    exactly the same spot, whose force has no direction.
+    exactly the same spot, whose force has no direction; `ComponentError` for rigid bodies.
 
     **Good values:** some 200 to 2 000 steps. A Lennard-Jones crystal has κa of some 260 ε/σ. Merely to undo
     overlaps, a tolerance of 1 is enough.
@@ -150,6 +147,12 @@ def minimize(
         raise ParameterError(
             f"tolerance, allowed_force and steps must be positive; got {tolerance}, {allowed_force} and {steps}"
         )
+    for name in forces.components:
+        part = get_component(state, name)
+        if not isinstance(part, Particles):
+            raise ComponentError(
+                f"minimize moves point particles; {name or 'the state'} is {type(part).__name__}"
+            )
     for term in forces.terms:
         if term.particles(state).num_particles == 0:
             raise ComponentError("there are no particles to move: the state has 0 of them")

@@ -12,7 +12,7 @@ from physkit.core import ParameterError, ShapeError, build_unchecked, concrete_v
 
 from ._contraction import as_matrix
 from ._operators import AbstractOperator
-from ._pauli_sum import require_all_qubits
+from ._pauli_sum import require_subsystems
 from ._quantum_state import (
     AbstractQuantumState,
     Sites,
@@ -100,7 +100,7 @@ class DensityMatrix(AbstractQuantumState):
         return jnp.diagonal(self.matrix()).real.reshape(self.dims)
 
     def expectation(self, operator: AbstractOperator, t: ArrayLike = 0.0) -> Float[Array, ""]:
-        require_all_qubits(operator, self.dims)
+        require_subsystems(operator, self.dims)
         return jnp.trace(as_matrix(operator.apply(self.elements, t))).real
 
     def density(self) -> "DensityMatrix":

@@ -34,7 +34,7 @@ from physkit.core import (
 from ._contraction import dagger
 from ._local_parts import FEW_LEVELS, LocalPart, apply_parts
 from ._operators import AbstractOperator
-from ._pauli_sum import has_pauli_strings, require_all_qubits
+from ._pauli_sum import has_pauli_strings, require_subsystems
 from ._quantum_state import AbstractQuantumState
 from ._state_vector import StateVector
 
@@ -79,9 +79,11 @@ class AbstractEvolution(AbstractTendency):
         return rate if self.component is None else {self.component: rate}
 
     def check_state(self, state: State) -> None:
-        """**Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian; those of `PauliSum`."""
+        """**Errors:** `DeclarationError` for a Hamiltonian that is not Hermitian, `ShapeError` for operators on
+        subsystems that the state does not have.
+        """
         dims = self.state_of(state).dims
-        require_all_qubits(self, dims)
+        require_subsystems(self, dims)
         if is_tracing():
             return
         generator = np.random.default_rng(0)

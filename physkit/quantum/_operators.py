@@ -102,7 +102,7 @@ class LocalOperator(AbstractOperator):
       are constants of the program; a `Scaled` operator has a parameter.
     - `sites`: the subsystems.
 
-    **Errors:** `ShapeError` for a matrix that is not square.
+    **Errors:** `ShapeError` for a matrix that is not square, and for a state without these subsystems.
     """
 
     elements: tuple[tuple[complex, ...], ...] = static()
@@ -125,10 +125,18 @@ class LocalOperator(AbstractOperator):
 
 
 class Scaled(AbstractOperator):
-    """A number times an operator: the number, real or complex, is a parameter."""
+    """A number times an operator: the number, real or complex, is a parameter.
+
+    **Errors:** `ShapeError` for more than one number.
+    """
 
     operator: AbstractOperator
     factor: Array = param()
+
+    def __check_init__(self):
+        # Others would be multiplied along the last subsystem.
+        if shape := np.shape(self.factor):
+            raise ShapeError(f"an operator is scaled by one number; got shape {list(shape)}")
 
     def apply(self, x: Array, t: ArrayLike = 0.0) -> Array:
         return scale(self.operator.apply(x, t), self.factor)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +20,12 @@ from physkit.core import (
     times_i,
 )
 
-from ._contraction import merge_other_axes
+from ._contraction import check_sites, merge_other_axes
 from ._local_parts import LocalPart
-from ._operators import AbstractOperator
+from ._operators import AbstractOperator, LocalOperator
 from ._register import Register
 
+Operator = TypeVar("Operator", bound=AbstractOperator)
 _SPARSE = re.compile(r"([XYZ])(\d+)")
 
 
@@ -101,12 +103,16 @@ class PauliSum(AbstractOperator):
         return self
 
 
-def require_all_qubits(operators: PyTree, dims: Sequence[int]) -> None:
-    """**Errors:** `ShapeError` for strings with fewer or more letters than the state has qubits.
+def require_subsystems(operators: PyTree, dims: Sequence[int]) -> None:
+    """**Errors:** `ShapeError` for strings with fewer or more letters than the state has qubits, and for local
+    operators on subsystems that it does not have.
 
-    Applied to numbers alone, fewer letters are those of the leading qubits, and more reach the columns of ρ.
+    Applied to numbers alone, fewer letters are those of the leading qubits, and more reach the columns of ρ, as
+    subsystems beyond the last do.
     """
-    for part in _sums(operators):
+    for local in _parts(operators, LocalOperator):
+        check_sites(local.sites, dims)
+    for part in _parts(operators, PauliSum):
         n = part.num_qubits
         if n > len(dims) or 2 in dims[n:]:
             raise ShapeError(
@@ -117,12 +123,12 @@ def require_all_qubits(operators: PyTree, dims: Sequence[int]) -> None:
 
 def has_pauli_strings(operator: AbstractOperator) -> bool:
     """Whether some of the operator is a `PauliSum`."""
-    return bool(_sums(operator))
+    return bool(_parts(operator, PauliSum))
 
 
-def _sums(operators: PyTree) -> list[PauliSum]:
-    found = jax.tree.leaves(operators, is_leaf=lambda x: isinstance(x, PauliSum))
-    return [part for part in found if isinstance(part, PauliSum)]
+def _parts(operators: PyTree, kind: type[Operator]) -> list[Operator]:
+    found = jax.tree.leaves(operators, is_leaf=lambda x: isinstance(x, kind))
+    return [part for part in found if isinstance(part, kind)]
 
 
 def apply_pauli(string: str, x: Array) -> Array:

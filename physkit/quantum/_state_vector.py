@@ -14,7 +14,7 @@ from physkit.geometry import shard_array, unshard_array
 from ._contraction import check_sites
 from ._density_matrix import DensityMatrix
 from ._operators import AbstractOperator
-from ._pauli_sum import require_all_qubits
+from ._pauli_sum import require_subsystems
 from ._quantum_state import (
     AbstractQuantumState,
     Sites,
@@ -93,7 +93,7 @@ class StateVector(AbstractQuantumState):
         return self.amplitudes.real**2 + self.amplitudes.imag**2
 
     def expectation(self, operator: AbstractOperator, t: ArrayLike = 0.0) -> Float[Array, ""]:
-        require_all_qubits(operator, self.dims)
+        require_subsystems(operator, self.dims)
         x, y = self.amplitudes, operator.apply_over(self.register, self.amplitudes, t)
         return self.register.sum(jnp.sum(x.real * y.real + x.imag * y.imag))
 

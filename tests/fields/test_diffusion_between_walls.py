@@ -26,6 +26,7 @@ FAST_CASES = (
     "test_battery_of_varying_diffusion",
     "test_terms_that_cannot_be_solved_for_together",
     "test_negative_exchange_is_refused",
+    "test_a_complex_field_at_rest_between_real_walls_rests[BackwardEuler]",
 )
 
 SIDES = (
@@ -86,6 +87,32 @@ def test_exchange_at_walls_is_solved_for():
     assert residual(random_field(grid, grid.cell, sides), 0.37) < 1e-11
     with pytest.raises(ParameterError, match="Robin sides have no transform"):
         solve_poisson(random_field(grid, grid.cell, sides), sides)
+
+
+def test_complex_walls_give_each_part_its_own_value():
+    grid = plane()
+    ends = Robin(2.0, 1.0 - 2j), Neumann(0.3j)
+    sides = {
+        "x": ends,
+        "y": (Dirichlet(1.0), Dirichlet(lambda t, x, y: jax.lax.complex(x, 2 + 0 * x))),
+    }
+    values = np.asarray(random_field(grid, grid.cell, sides).data) * (1 - 3j)
+    field = Field(values, grid, None, sides)
+    assert residual(field.at_time(0.0), 0.37) < 1e-11
+    wall = {"x": Dirichlet(1.0), "y": Mirror()}
+    for at in (grid.cell, grid.face("x")):
+        one = solve_diffusion(Field(1 + 0j, grid, at, wall), 0.2)
+        np.testing.assert_allclose(one.data, 1, atol=1e-13)
+    with pytest.raises(ParameterError, match="couples real and imaginary parts"):
+        solve_diffusion(field.with_boundary(Robin(1 + 1j, 0.0)), 0.2)
+
+
+@pytest.mark.parametrize("method", [BackwardEuler, ARS222])
+def test_a_complex_field_at_rest_between_real_walls_rests(method):
+    one = Field(np.ones(16) + 0j, Grid(Box([1.0], False), (16,)), None, Dirichlet(1.0))
+    sim = Simulation(method(Diffusion(1.0, scheme=Central())), dt=0.1)
+    end = simulate(sim, one, 5).state
+    np.testing.assert_allclose(end.data, 1, atol=1e-13)
 
 
 def test_gradients_of_a_step():

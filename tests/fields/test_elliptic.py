@@ -33,6 +33,7 @@ FAST_CASES = (
     "test_poisson_inverts_the_stencil[P]",
     "test_second_order_against_closed_forms[1-DD]",
     "test_varying_coefficients_converge_at_second_order",
+    "test_walls_of_complex_fields_give_each_part_its_own_value",
 )
 
 SHAPES = {1: (9,), 2: (8, 7), 3: (4, 5, 6)}
@@ -142,6 +143,20 @@ def test_periodic_means_complex_and_vector_sources():
     flow = Field(np.stack([values, values]), box, boundary=Mirror(), vector=True)
     u = solve_helmholtz(flow, 2.0, Mirror())
     np.testing.assert_allclose((laplacian(u, Central(2)) - u * 4.0).data, flow.data, atol=1e-11)
+
+
+def test_walls_of_complex_fields_give_each_part_its_own_value():
+    grid = Grid(Box([1.0], False), (16,))
+    nothing, x = Field(np.zeros(16) + 0j, grid, boundary=Mirror()), grid.coordinates()[0]
+    np.testing.assert_allclose(solve_poisson(nothing, Dirichlet(1.0)).data, 1, atol=1e-13)
+    walls = {"x": (Dirichlet(1 + 2j), Dirichlet(lambda t, x: jax.lax.complex(3.0, -t)))}
+    line = solve_poisson(nothing, walls, t=2.0)
+    np.testing.assert_allclose(line.data, 1 + 2j + (2 - 4j) * np.asarray(x), atol=1e-13)
+    slope = solve_poisson(nothing, {"x": (Dirichlet(0.0), Neumann(1j))})
+    np.testing.assert_allclose(slope.data, 1j * np.asarray(x), atol=1e-13)
+    u = solve_helmholtz(nothing, 2.0, Dirichlet(1j))
+    residual = laplacian(u.with_boundary(Dirichlet(1j)), Central(2)).data - 4 * u.data
+    np.testing.assert_allclose(residual, 0, atol=1e-11)
 
 
 # --- varying coefficients -----------------------------------------------------------------------

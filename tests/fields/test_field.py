@@ -85,6 +85,14 @@ def _clock(dt):
     return Clock.at(StepCount.of(0), 0.0, dt)
 
 
+def test_new_values_drop_the_coefficients_of_the_old(grid):
+    u = Field.from_function(grid, lambda x, y: jnp.cos(x) + 0 * y)
+    held = u.replace(coefficients=u.spectrum().coefficients)
+    expected = (u * u).spectrum().coefficients
+    for new in (held.map(jnp.square), held.with_values(u.data**2), held.replace(data=u.data**2)):
+        np.testing.assert_array_equal(new.spectrum().coefficients, expected)
+
+
 def test_a_rate_may_be_a_field_a_spectrum_or_numbers(grid):
     u = Field.from_function(grid, lambda x, y: jnp.sin(x))
     rates = {

@@ -18,6 +18,7 @@ FAST_CASES = (
     "test_primitive_and_conserved_are_inverse[float32]",
     "test_mass_momentum_and_energy_are_kept[HLL-muscl]",
     "test_exact_solution_matches_the_tables[float64-1]",
+    "test_bad_gases_are_errors",
     "test_gas_and_equation_have_one_gamma",
     "test_gamma_of_a_gas_stays_through_runs_and_devices",
 )
@@ -77,6 +78,13 @@ def test_bad_gases_are_errors():
         make(density=jnp.ones((4, 4)).at[2, 1].set(0.0))
     with pytest.raises(pk.errors.ParameterError, match="GasInflow"):
         make(boundary=pk.boundaries.Dirichlet(1.0))
+    for other in (pk.boundaries.Robin(1.0, 0.0), pk.boundaries.Inflow(1.0)):
+        with pytest.raises(pk.errors.ParameterError, match="cannot hold for density"):
+            make(boundary={"x": (outflow, other), "y": outflow})
+    for velocity in (3.0, (3.0,), (3.0, 0.0, 0.0), lambda t, x, y: 3.0):
+        inflow = pk.boundaries.GasInflow(1.0, velocity, 1.0)
+        with pytest.raises(pk.errors.ShapeError, match=r"2 components, a tuple \(u, v\)"):
+            make(boundary={"x": (inflow, outflow), "y": outflow})
     with pytest.raises(pk.errors.ParameterError, match="x_low"):
         make(boundary=None)
     with pytest.raises(pk.errors.ShapeError, match="2 components; got 1"):

@@ -121,6 +121,18 @@ def test_channels_are_exact_between_halfway_walls(lattice, collision):
     np.testing.assert_allclose(u[1:], 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("collision", [BGK(), CentralMoments()], ids=lambda c: type(c).__name__)
+def test_a_driven_fluid_starts_at_its_velocity(collision):
+    grid, dt, a = Grid([1.0, 1.0], (4, 4)), 0.02, np.array([0.3, -0.1])
+    state = Populations.of(grid, dt, [0.4, 0.0], pressure=0.5, acceleration=a)
+    equation = LatticeBoltzmann(0.1, collision=collision, acceleration=a)
+    record = pk.Every(1, u=pk.lattice_boltzmann.FluidVelocity())
+    sim = Simulation(StreamAndCollide(equation), dt=dt, observers=record)
+    u = np.asarray(simulate(sim, state, 3).frames["u"])
+    expected = np.array([0.4, 0.0]) + a * dt * np.arange(4)[:, None]
+    np.testing.assert_allclose(u, np.broadcast_to(expected[..., None, None], u.shape), atol=1e-14)
+
+
 @pytest.mark.parametrize(
     "collision", [BGK(), TwoRelaxationTimes(), CentralMoments()], ids=lambda c: type(c).__name__
 )

@@ -9,7 +9,7 @@ import pytest
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
 from physkit.fields._power_spectrum import _add_in_order, _add_shell_by_shell
-from physkit.geometry import Box, Grid, Neumann
+from physkit.geometry import Box, Grid, Neumann, SphericalGrid
 
 
 @pytest.mark.parametrize("shape", [(8,), (7,), (6, 8), (5, 7), (4, 6, 5)])
@@ -28,6 +28,19 @@ def test_a_wave_is_in_its_shell():
     found = power_spectrum(u)
     np.testing.assert_allclose(found.power[5], 0.25, rtol=1e-12)
     np.testing.assert_allclose(found.k[5], 5.0)
+
+
+def test_shells_on_a_sphere_are_degrees_and_add_up_to_the_mean_square():
+    grid = SphericalGrid(2.0, 5)
+    values = np.random.default_rng(0).normal(size=(2, *grid.shape))
+    u = Field(grid.ifft(grid.fft(jnp.asarray(values))), grid)
+    found = eqx.filter_jit(power_spectrum)(u)
+    np.testing.assert_allclose(np.sum(found.power), np.sum((u * u).mean()), rtol=1e-12)
+    wave = Field.from_function(grid, lambda x, y: 2 + jnp.cos(3 * x) * jnp.cos(y) ** 3)
+    k, power = eqx.filter_jit(power_spectrum)(wave)
+    np.testing.assert_allclose(k, np.sqrt(np.arange(6) * np.arange(1, 7)) / 2, rtol=1e-12)
+    # ½ of the mean of cos⁶ over the sphere, 16/35.
+    np.testing.assert_allclose(power, [4, 0, 0, 8 / 35, 0, 0], atol=1e-13)
 
 
 def test_gpus_add_the_same_without_atomic_additions():

@@ -289,6 +289,11 @@ def test_bad_input_is_named():
         pk.riemann.AUSMPlus(0.0)
     with pytest.raises(error, match="constant must not be negative"):
         pk.equations.SelfGravity(-1.0)
+    wall, gravity = pk.boundaries.Mirror(), pk.equations.SelfGravity(1.0)
+    for symmetry in ("spherical", "cylindrical"):
+        law = Euler(1.4, symmetry=symmetry)
+        with pytest.raises(error, match=f"symmetry='{symmetry}' is another"):
+            pk.init(pk.Simulation(pk.SSPRK2(law, gravity), dt=1e-3), flow((8,), False, wall))
     with pytest.raises(error, match="stands still"):
         flow((4, 3), False, pk.boundaries.NoSlip([1.0, 0.0]))
     with pytest.raises(error, match="carries no scalars"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import ParameterError, ShapeError, StepSizeError
+from physkit.core import NoEnergyError, ParameterError, ShapeError, StepSizeError
 from physkit.coupling import CIC, PCS, TSC, deposit, deposit_current
 from physkit.fields import ElectromagneticField
 from physkit.fields.equations import Maxwell
@@ -229,3 +229,17 @@ def test_wrong_input_is_explained():
     line = Particles([[0.1]], charge=1.0)
     with pytest.raises(ShapeError, match="take a plane"):
         simulate(Simulation(RelativisticMotion(1.0), dt=0.1), line, 1)
+
+
+def test_energies_of_fast_charges_are_relativistic():
+    one = Particles([[0.0, 0, 0]], [[3.0, 0, 0]], 2.0, charge=1.0)
+
+    def recorded(quantity):
+        moved = RelativisticMotion([0.0, 0, 1.0], [0.1, 0, 0])
+        return simulate(Simulation(moved, 0.01, Every(1, E=quantity)), one, 1).frames["E"][0]
+
+    kinetic = recorded(pk.electromagnetism.RelativisticKineticEnergy())
+    np.testing.assert_allclose(kinetic, 2 * (math.sqrt(10) - 1), rtol=1e-12)
+    for quantity in (pk.TotalEnergy(), pk.PotentialEnergy(), pk.quantities.ConservedEnergy()):
+        with pytest.raises(NoEnergyError, match="RelativisticKineticEnergy"):
+            recorded(quantity)

@@ -12,7 +12,14 @@ import pytest
 
 import physkit as pk
 from physkit import sampling
-from physkit.core import DeclarationError, ObserverError, ParameterError, SelectionError, ShapeError
+from physkit.core import (
+    ComponentError,
+    DeclarationError,
+    ObserverError,
+    ParameterError,
+    SelectionError,
+    ShapeError,
+)
 from physkit.particles import Particles
 
 
@@ -104,6 +111,20 @@ def test_metadynamics_says_what_is_missing():
     sim = pk.Simulation(pk.VelocityVerlet(WELL), dt=0.1, observers=watch)
     with pytest.raises(ObserverError, match="Metadynamics"):
         pk.simulate(sim, Particles(jnp.ones((1, 1))), 1)
+
+
+@pytest.mark.parametrize("other", [{"lower": -3.0}, {"upper": 3.0}, {"nodes": 51}], ids=str)
+def test_hills_in_a_carry_stay_on_their_grid(other):
+    def sim(lower=-2.0, upper=2.0, nodes=101):
+        bias = sampling.GridBias(X, lower, upper, nodes=nodes)
+        inner = pk.BAOAB(WELL + bias, temperature=0.15, friction=1.0)
+        return pk.Simulation(pk.Metadynamics(inner, 0.03, 0.15, interval=1), dt=0.01)
+
+    carry = pk.simulate(sim(), Particles(jnp.ones((1, 1))), 2, key=0).carry
+    assert np.max(sim().integrator.bias(carry.aux).values) > 0
+    pk.simulate(sim(), carry, 1)
+    with pytest.raises(ParameterError, match=r"101 nodes from -2 to 2, and .* Start from"):
+        pk.simulate(sim(**other), carry, 1)
 
 
 # --- replica exchange ---------------------------------------------------------------------------------
@@ -245,6 +266,18 @@ def test_basin_hopping_finds_the_smallest_clusters():
     best = np.asarray(found["x"])[low[:, -1].argmin(), -1]
     r = np.linalg.norm(best[:, None] - best, axis=-1)[np.triu_indices(7, 1)]
     assert np.sum(4 * (r**-12 - r**-6)) == pytest.approx(-16.505384, abs=1e-6)
+
+
+def test_basin_hopping_refuses_rigid_bodies():
+    bodies = pk.RigidBodies.from_molecule(np.eye(3), np.eye(3), mass=np.ones(3))
+    force = pk.forces.SiteForce(pk.HarmonicTrap(1.0))
+    search = pk.BasinHopping(force, temperature=1.0, displacement=0.1)
+    for call in (
+        lambda: pk.simulate(pk.Simulation(search, dt=1.0), bodies, 1, key=0),
+        lambda: pk.minimize(force, bodies),
+    ):
+        with pytest.raises(ComponentError, match="moves point particles; the state is RigidBodies"):
+            call()
 
 
 # --- kill -9 ------------------------------------------------------------------------------------------

@@ -5,12 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import ComponentError, ObserverError, ParameterError, ShapeError
-from physkit.geometry import Box, Free, Triclinic
+from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import (
     AngularMomentum,
     CenterOfMass,
     DipoleMoment,
+    Dissipation,
+    Enstrophy,
+    FlowEnergy,
     KineticEnergy,
     Momentum,
     Positions,
@@ -208,3 +212,20 @@ def test_unknown_and_ambiguous_components_are_refused():
         KineticEnergy("c")(now)
     with pytest.raises(ComponentError, match="several"):
         Positions()(now)
+
+
+def test_quantities_of_a_balanced_flow_are_those_of_its_own_velocity():
+    """Buoyancy at a surface is no vorticity: of b = cos 4x the velocity is sin 4x, its vorticity 4 cos 4x."""
+    grid = Grid([2 * np.pi, 2 * np.pi], (16, 16))
+    b = pk.Field.from_function(grid, lambda x, y: jnp.cos(4 * x) + 0 * y)
+    record = pk.Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
+
+    def first_frame(law, state):
+        sim = pk.Simulation(pk.RK4(law), dt=0.01, observers=record)
+        return {name: x[0] for name, x in pk.simulate(sim, state, 1).frames.items()}
+
+    found = first_frame(pk.equations.SurfaceQuasiGeostrophic(0.1), b)
+    np.testing.assert_allclose([found[k] for k in "ezd"], [0.25, 4.0, 0.8], rtol=1e-12)
+    layers = pk.Field(b.data[None], grid)
+    with pytest.raises(ObserverError, match="QuasiGeostrophic moves layers"):
+        first_frame(pk.equations.QuasiGeostrophic(), layers)

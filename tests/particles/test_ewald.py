@@ -296,3 +296,43 @@ def test_the_force_in_float32_is_that_of_clouds_at_all_distances():
     np.testing.assert_allclose(found[1] * r**5, exact[1] * r**5, atol=1e-5)
     far = jax.value_and_grad(single)(jnp.float32(1e10))
     np.testing.assert_array_equal(far, (0.0, 0.0))
+
+
+def test_a_pair_that_is_excluded_twice_is_excluded_once():
+    state = charges(n=6)
+    once, twice = (
+        evaluate(Ewald(2.3, 1e-6, exclude=pairs), state)
+        for pairs in ([[0, 1], [0, 2]], [[2, 0], [1, 0], [0, 1]])
+    )
+    for a, b in zip(once, twice, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("made", "goes_on", "says"),
+    [
+        (
+            lambda: Ewald(2.3, 1e-1),
+            lambda: Ewald(2.3, 1e-6),
+            "waves for .*0.1, .*1e-06; start from",
+        ),
+        (lambda: Ewald(2.3, 1e-3), lambda: Ewald(1.9, 1e-3), r"cutoff=2\.3 .*cutoff=1\.9"),
+        (lambda: Ewald(2.3, waves=3), lambda: Ewald(2.3, waves=5), r"waves=\(5\.0, "),
+        (
+            lambda: pk.ParticleMeshEwald(2.3, 1e-2),
+            lambda: pk.ParticleMeshEwald(2.3, 1e-5),
+            "mesh for .*0.01, .*1e-05",
+        ),
+    ],
+)
+def test_a_carry_of_another_resolution_is_refused(made, goes_on, says):
+    state = charges(n=8)
+
+    def sim(force):
+        return pk.Simulation(pk.VelocityVerlet(force), dt=1e-3)
+
+    carry = pk.init(sim(made()), state)
+    with pytest.raises(pk.errors.ParameterError, match=says):
+        pk.simulate(sim(goes_on()), carry, 1)
+    # With the same one it goes on.
+    assert np.all(np.isfinite(pk.simulate(sim(made()), carry, 1).state.position))

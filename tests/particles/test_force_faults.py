@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import Fault
+from physkit.core import Clock, Fault, StepCount
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,32 @@ def test_what_is_not_finite_at_the_start_is_named(atoms):
         pk.errors.ParameterError, match=r"position has 1 of 96.* inf, first at \[3, 1\]"
     ):
         pk.init(simulation, atoms.replace(position=position))
+
+
+TABLE = np.array([[1.0, 2.0], [2.0, 3.0]])
+NETWORK = pk.potentials.MessagePassing(2.0, 3, hidden=4, num_species=2, key=0)
+
+
+@pytest.mark.parametrize(
+    "force",
+    [
+        pk.Pairwise(pk.LennardJones(TABLE)),
+        pk.Pairwise(pk.LennardJones(TABLE), 2.5, use_neighbor_list=True, capacity=2),
+        pk.forces.SpecialPairs([[0, 1]], pk.LennardJones(TABLE)),
+        pk.forces.ManyBody(NETWORK, capacity=2),
+    ],
+    ids=["all pairs", "list", "special pairs", "many bodies"],
+)
+def test_a_species_without_a_table_that_a_trace_hides_has_no_energy(force):
+    clock = Clock.at(StepCount.of(0), 0.0, 0.1)
+    start = pk.Particles([[0.0, 0, 0], [1.5, 0, 0]], species=[0, 1])
+
+    @jax.jit
+    def values(species):
+        state = start.replace(species=species)
+        return force.energy(clock, state), force.force(clock, state)
+
+    for found in values(jnp.array([0, 1])):
+        assert np.all(np.isfinite(found))
+    for found in values(jnp.array([0, 2])):
+        assert np.any(np.isnan(found))

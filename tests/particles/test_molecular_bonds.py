@@ -279,3 +279,15 @@ def test_bad_arguments_are_named(build, error, words):
 def test_wrong_particles_are_named(term, error, words):
     with pytest.raises(error, match=words):
         term.energy(CLOCK, Particles(np.eye(4, 2)))
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0)])
+def test_both_entries_of_a_table_have_half_of_the_derivative(pair):
+    state = Particles([[0.0, 0, 0], [1.2, 0, 0]], species=[0, 1])
+
+    def energy(epsilon):
+        return SpecialPairs([pair], LennardJones(epsilon)).energy(CLOCK, state)
+
+    u = 4 * (1.2**-12 - 1.2**-6)
+    slope = jax.grad(energy)(jnp.array([[1.0, 2.0], [2.0, 3.0]]))
+    np.testing.assert_allclose(slope, [[0, u / 2], [u / 2, 0]], rtol=1e-12)

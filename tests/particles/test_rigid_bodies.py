@@ -189,6 +189,12 @@ class TestTemperatures:
         assert np.all(np.abs(moved.orientation[1:] - bodies.orientation[1:]).max(1) > 0)
         assert degrees_of_freedom(bodies) == 12
 
+    def test_bodies_of_frozen_particles_are_frozen(self):
+        x = np.concatenate([MOLECULE, MOLECULE + 3])
+        particles = Particles(x, frozen=[True] * 3 + [False] * 3)
+        bodies = RigidBodies.from_particles(particles, [[0, 1, 2], [3, 4, 5]])
+        assert bodies.frozen.tolist() == [True, False]
+
 
 BROWNIAN = pk.Brownian(SiteForce(HarmonicTrap(1.0)), 1.0, 1.0)
 BAROSTAT = pk.MonteCarloBarostat(
@@ -218,6 +224,10 @@ BAD = [
     (lambda: RigidBodies.from_sites(np.zeros((3, 3)), 1.0), ShapeError, "body by body"),
     (lambda: RigidBodies.from_sites(lumps()[0], -1.0), ParameterError, "negative"),
     (lambda: RigidBodies.from_particles(Particles(np.eye(3)), [[0, 7]]), ParameterError, "0 … 7"),
+    (
+        lambda: RigidBodies.from_particles(Particles(np.eye(3), frozen=[True, False, True]), [[0, 1, 2]]),
+        ParameterError, "body 0 has frozen particles",
+    ),
     (lambda: RigidBodies.from_molecule(MOLECULE, [0, 0, 0], MASS), ShapeError, "centers are"),
     (lambda: SiteForce(Pairwise(Coulomb(), component="a")), DeclarationError, "names no component"),
     (lambda: SiteForce(Coulomb()), DeclarationError, "Coulomb"),

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex, to_rgb
 from physkit import plot
 from physkit.core import DeclarationError, MissingExtraError, ParameterError, ShapeError
 from physkit.fields import Field, FlowState
-from physkit.geometry import Box, Free, Grid, Triclinic
+from physkit.geometry import Box, Free, Grid, SphericalGrid, Triclinic
 from physkit.observe import Estimate
 from physkit.particles import Particles
 from physkit.plot._projection import cell_edges, hidden_edges, view_matrix
@@ -344,6 +344,22 @@ def test_arrows_and_magnitude():
     assert ax.collections[-1].N == 16
     with pytest.raises(ParameterError, match="vector fields in two"):
         plot.arrows(v[0])
+
+
+def test_arrows_on_a_sphere_lie_on_its_map():
+    grid = SphericalGrid(1.0, 10)
+    v = Field(np.ones((2, *grid.shape)), grid, vector=True)
+    ax = plot.arrows(v, every=1, ax=plot.field(v[0]))
+    offsets = np.asarray(ax.collections[-1].get_offsets())
+    north_east = np.rad2deg([grid.longitudes[-1], grid.latitudes[-1]])
+    np.testing.assert_allclose(offsets.max(axis=0), north_east)
+
+
+def test_spectrum_of_a_harmonic_is_one_point():
+    wave = Field.from_function(SphericalGrid(1.0, 10), lambda x, y: np.sin(y) + 0 * x)
+    k, power = line(plot.spectrum(wave)).T
+    np.testing.assert_allclose((k[0], power[0]), (np.sqrt(2), 1 / 3))
+    assert power[1:].max(initial=0) < 1e-20
 
 
 def test_spectrum_of_one_wave_is_one_point():

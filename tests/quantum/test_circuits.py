@@ -248,6 +248,22 @@ def test_gates_and_channels_of_ones_own():
             pk.errors.ShapeError,
             "write I for a qubit",
         ),
+        # Of ρ, axes beyond the last subsystem are columns.
+        (
+            lambda: q.DensityMatrix.basis((2, 2)).expectation(2 * q.LocalOperator(np.eye(2), 2)),
+            pk.errors.ShapeError,
+            r"subsystems \[2\] of a state of 2",
+        ),
+        (
+            lambda: q.StateVector.basis((2, 2)).expectation(q.LocalOperator(np.eye(2), -1)),
+            pk.errors.ShapeError,
+            r"subsystems \[-1\]",
+        ),
+        (
+            lambda: q.LocalOperator(np.eye(2), 0) * jnp.array([1.0, 2.0]),
+            pk.errors.ShapeError,
+            r"one number; got shape \[2\]",
+        ),
         (
             lambda: q.DensityMatrix.basis((2,)).expectation(q.PauliSum({"ZZ": 1.0}) * 2.0),
             pk.errors.ShapeError,

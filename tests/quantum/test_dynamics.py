@@ -221,6 +221,16 @@ def test_steps_far_too_long_for_trajectories_end_a_run(field, rate):
             "density",
         ),
         (
+            lambda: pk.init(
+                pk.Simulation(
+                    pk.RK4(q.UnitaryEvolution(q.LocalOperator(np.diag([1, -1]), 1))), dt=0.1
+                ),
+                q.DensityMatrix.basis((2,)),
+            ),
+            pk.errors.ShapeError,
+            r"subsystems \[1\] of a state of 1",
+        ),
+        (
             lambda: pk.integrators.Trotter(q.UnitaryEvolution(LOWER)),
             pk.errors.DeclarationError,
             "Hermitian",

@@ -1,6 +1,7 @@
 """Going on from a carry with other parameters than those that made it: forces, derivatives, lists."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -171,3 +172,65 @@ def test_what_other_observers_have_accumulated_is_refused(verb, before, after, m
     verb(recording(*before), carry, 50)
     with pytest.raises(pk.errors.ParameterError, match=rf"other observers(.|\n)*{message}"):
         verb(recording(*after), carry, 50)
+
+
+def test_a_list_leaves_out_the_pairs_of_now():
+    state = pk.Particles(
+        [[1.0, 1, 1], [2.0, 1, 1], [1, 2.1, 1], [4, 4, 4]], space=pk.Box([8.0] * 3)
+    )
+    carry = quiet(liquid(2.5, exclude=[[0, 1]]), state, 10).carry
+    for verb in (quiet, pk.simulate):
+        other = liquid(2.5, exclude=[[0, 2]])
+        found, expected = (verb(other, start, 10) for start in (carry, carry.state))
+        np.testing.assert_allclose(found.state.velocity, expected.state.velocity, rtol=1e-12)
+        np.testing.assert_allclose(found.frames["energy"][-1], expected.frames["energy"][-1])
+        # A table of other rows cannot take the place of the one that is carried.
+        with pytest.raises(pk.errors.ParameterError, match="do not leave out the same pairs"):
+            verb(liquid(2.5, exclude=[[0, 1], [0, 2]]), carry, 10)
+
+
+@pytest.fixture
+def emulated_devices(monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+
+
+def row(charged=False):
+    """Eight particles in a row, each pair by itself."""
+    x = np.stack([0.5 + np.arange(8.0), np.ones(8)], axis=1)
+    v = np.stack([0.3 * (-1.0) ** np.arange(8), np.full(8, 0.1)], axis=1)
+    more = {"charge": np.ones(8)} if charged else {}
+    return pk.Particles(x, v, space=pk.Box((8.0, 8.0)), **more)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 2), (2, None)])
+def test_on_other_devices_forces_are_those_of_the_time(before, after, emulated_devices):
+    force = pk.forces.Modulated(pk.UniformField([0.0, 1.0]), 2.0)
+    sim = pk.Simulation(pk.VelocityVerlet(force), dt=0.1)
+    expected = quiet(sim, row(charged=True), 15).state.velocity
+    carry = quiet(sim, row(charged=True), 14, devices=before).carry
+    found = quiet(sim, carry, 1, devices=after).state.velocity
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_on_other_devices_a_bath_remembers_its_heat(emulated_devices):
+    bath = pk.VelocityRescaling(
+        pk.VelocityVerlet(pk.HarmonicTrap(0.1)), temperature=2.0, relaxation_time=0.2
+    )
+    energy = pk.quantities.ConservedEnergy()
+    sim = pk.Simulation(bath, dt=0.1, observers=[pk.Every(1, energy=energy)])
+    before = quiet(sim, row(), 6, key=1)
+    for devices in (2, 1):
+        after = quiet(sim, before.carry, 2, devices=devices)
+        np.testing.assert_allclose(after["energy"], before["energy"][-1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("verb", [quiet, pk.simulate])
+def test_over_devices_changed_bonds_act_at_once(verb, emulated_devices):
+    def bonded(pairs):
+        return pk.Simulation(pk.VelocityVerlet(pk.HarmonicBonds(pairs, 1.0, 0.5)), dt=0.01)
+
+    still = row().replace(velocity=jnp.zeros((8, 2)))
+    carry = quiet(bonded([[0, 1], [2, 3]]), still, 1, devices=2).carry
+    other = bonded([[4, 5], [6, 7]])
+    found = verb(other, carry, 20, devices=2).state.velocity
+    np.testing.assert_allclose(found, verb(other, carry.state, 20).state.velocity, atol=1e-12)

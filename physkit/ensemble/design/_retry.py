@@ -3,7 +3,7 @@
 import dataclasses
 
 from physkit.core import ParameterError, replace_fields
-from physkit.observe import AbstractObserver, PerReplica
+from physkit.observe import AbstractObserver
 from physkit.simulate import Simulation
 
 
@@ -47,9 +47,7 @@ def scale_intervals(sim: Simulation, factor: int) -> Simulation:
     def scale(observer: AbstractObserver) -> AbstractObserver:
         if observer.interval is None:  # a guard that is checked at the end of every block
             return observer
-        if isinstance(observer, PerReplica):  # it has the interval of the one inside
-            return replace_fields(observer, {"observer": scale(observer.observer)})
-        return replace_fields(observer, {"interval": observer.interval * factor})
+        return observer.with_interval(observer.interval * factor)
 
     changes = {
         "observers": tuple(map(scale, sim.observers)),

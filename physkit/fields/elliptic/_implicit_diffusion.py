@@ -21,6 +21,7 @@ from physkit.geometry import (
 from .._field import Field
 from .._wall_values import zero_on_walls
 from ..operators import Central, laplacian
+from ._complex_parts import real_and_imaginary_parts
 from ._fast_diagonalization import Edge, from_modes, mode_symbols, to_modes
 from ._multigrid import flux_divergence
 from ._variable_coefficients import (
@@ -42,9 +43,12 @@ def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) ->
     **Arguments:**
 
     - `field`: w, at cell centers, faces, edges or nodes; of any components. A boundary that depends on time is
-      to be evaluated before (`Field.at_time`).
+      to be evaluated before (`Field.at_time`). Real and imaginary parts are solved for one by one, each with
+      that part of the boundary's values.
     - `amount`: a = ν·dt ≥ 0, length²; one number, or one per component.
     - `varies`: `amount` is one number per cell, the same for all components, and the term ∇·(a∇u).
+
+    **Errors:** `ParameterError` for a complex field beside a `Robin` side with a complex coefficient.
 
     **Notes:** `Periodic`, `Dirichlet`, `Neumann`, `Outflow` and `Mirror` sides by fast diagonalization; `Robin`
     by conjugate gradients with multigrid, at cell centers.
@@ -53,8 +57,10 @@ def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) ->
     """
     amount = jnp.asarray(amount, field.real_dtype)
     if not field.is_real:
-        real, imag = (field.map(part).with_boundary(field) for part in (jnp.real, jnp.imag))
-        parts = [solve_diffusion(part, amount, varies=varies).data for part in (real, imag)]
+        parts = [
+            solve_diffusion(part, amount, varies=varies).data
+            for part in real_and_imaginary_parts(field)
+        ]
         return field.replace(data=jax.lax.complex(*parts))
     if field.components:
         shape, flat = (

@@ -15,6 +15,7 @@ from physkit.geometry import AXES, Grid, Parities, Robin
 from .._field import BoundaryLike, Field
 from .._stack import stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
+from ._complex_parts import real_and_imaginary_parts
 from ._wall_parities import is_closed, solution_template, wall_parities
 
 # A smaller relative imbalance of source and flux is taken for rounding or discretization error.
@@ -38,7 +39,8 @@ def solve_poisson(
 
     **Arguments:**
 
-    - `source`: f at cell centers; scalar, or a vector whose components have a boundary each.
+    - `source`: f at cell centers; scalar, or a vector whose components have a boundary each. Of a complex one
+      real and imaginary parts are solved for one by one, each with that part of the boundary's values.
     - `boundary`: of φ: what `Field(boundary=…)` takes, or a field that has it. Any combination of
       `Dirichlet`, `Neumann`, `Outflow`, `Mirror` and axes that repeat.
     - `scheme`: `Central(2)` if left out; on grids that repeat also `Central(4)`, `Central(6)` and
@@ -130,8 +132,11 @@ def _solve_by_components(
     scheme = Central(2) if scheme is None else scheme
     template = solution_template(source, boundary, t)
     if not source.is_real:
-        real, imag = (source.map(part) for part in (jnp.real, jnp.imag))
-        u, v = (_solve_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
+        sources = (source.map(part) for part in (jnp.real, jnp.imag))
+        u, v = (
+            _solve_by_components(part, walls, screening, scheme, t)
+            for part, walls in zip(sources, real_and_imaginary_parts(template), strict=True)
+        )
         return template.replace(data=jax.lax.complex(u.data, v.data))
     if not source.components:
         return template.replace(data=solve_by_transforms(source.data, template, screening, scheme))

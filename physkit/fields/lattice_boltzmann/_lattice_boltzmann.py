@@ -98,8 +98,9 @@ class LatticeBoltzmann(AbstractTerm):
     **Errors:** `StepSizeError` for a τ below the collision's limit, for a dt that the populations are not made
     for; `ParameterError` for speeds above Mach 0.3.
 
-    **Notes:** the velocity is that in the middle of the last collision's force: `flow.velocity(state)`. At
-    sides by Zou and He the first cells' centers are at the given velocity, half a cell inside of the box.
+    **Notes:** the velocity is that in the middle of the last collision's force: `flow.velocity(state)`. A start
+    at a given velocity under a force needs both in `Populations.of(…, acceleration=a)`. At sides by Zou and He
+    the first cells' centers are at the given velocity, half a cell inside of the box.
 
     **Reference:** Krüger et al., The Lattice Boltzmann Method (2017); Guo, Zheng & Shi, Phys. Rev. E 65, 046308
     (2002), for forces; Bouzidi, Firdaouss & Lallemand, Phys. Fluids 13, 3452 (2001), for solids; Zou & He,

@@ -100,6 +100,7 @@ class Populations(AbstractFieldGroup):
         density_ratio: PointValues | None = None,
         temperature: PointValues | None = None,
         temperature_boundary: BoundaryLike = None,
+        acceleration: ArrayLike | Sequence[PointValues] | None = None,
         lattice: Lattice | None = None,
         dtype: DTypeLike | None = None,
     ) -> "Populations":
@@ -120,6 +121,9 @@ class Populations(AbstractFieldGroup):
         - `density_ratio`: ρ/ρ₀ in place of a pressure: of a fluid in two phases.
         - `temperature`: if it is part of the problem; `temperature_boundary`: `Dirichlet(T)`, `Neumann(0.0)`
           (no flux, if left out) or `Outflow()`.
+        - `acceleration`: that of the equation at the start, in the forms of `velocity`; length / time².
+          Populations are those after a collision, ahead of the velocity by half a force: left out, a fluid
+          under a force starts at the velocity less ½ a dt.
         - `lattice`: `D2Q9` in the plane; `D3Q19` (if left out) or `D3Q27` in space.
 
         **Errors:** `ParameterError` for other boundaries, a Mach number above 0.3, a density that is not
@@ -151,7 +155,12 @@ class Populations(AbstractFieldGroup):
             excess = values_at_points(grid, density_ratio, grid.cell, kind) - 1
         require_positive_density(excess)
         sides = require_sides(grid, boundary)
-        data = equilibrium(lattice, excess, 1 + excess, u)
+        ahead = u
+        if acceleration is not None:
+            half_step = (0.5 * dt / speed).astype(kind)
+            pull = _components(grid, acceleration, dtype)
+            ahead = [x + half_step * a.astype(kind) for x, a in zip(u, pull, strict=True)]
+        data = equilibrium(lattice, excess, 1 + excess, ahead)
         heat = None
         if temperature is not None:
             heat = _heat(grid, temperature, temperature_boundary, u, kind)

@@ -17,10 +17,10 @@ from physkit.core import (
     concrete_value,
     data,
 )
-from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Inflow, Neumann, NoSlip
+from physkit.geometry import AbstractBoundary, Grid, Inflow, Mirror, NoSlip, Outflow, Periodic
 
 from .._field import Field
-from ._field_group import AbstractFieldGroup, require_one_grid
+from ._field_group import AbstractFieldGroup, iterate_boundaries, require_one_grid
 from ._gas_inflow import PARTS, GasInflow, conserved_variables
 from ._point_values import PointValues, evaluate_at_points
 
@@ -90,9 +90,13 @@ class Gas(AbstractFieldGroup):
         - `scalars`: c of each substance that flows along, amount / mass. What comes in through a `GasInflow`
           has none.
 
-        **Errors:** `ParameterError` for a density or pressure that is not positive in some cell, for
-        `Dirichlet` and `Neumann`, which cannot hold for three fields at once.
+        **Errors:** `ParameterError` for a density or pressure that is not positive in some cell, and for other
+        boundaries, which cannot hold for three fields at once; `ShapeError` for a velocity, inside or of a
+        `GasInflow`, without one component per axis.
         """
+        for side in iterate_boundaries(boundary):
+            if isinstance(side, GasInflow):
+                side.require_velocity(grid)
 
         def values(given: PointValues) -> Array:
             return _values_in_cells(grid, given, dtype)
@@ -247,14 +251,11 @@ def _boundary_of_part(boundary: PyTree, name: str, gamma: ArrayLike) -> PyTree:
     # A given state is a value of its own for each conserved field.
     if isinstance(boundary, GasInflow):
         return boundary.boundaries(gamma)[name]
-    if isinstance(boundary, Dirichlet | Neumann):
-        raise ParameterError(
-            f"{type(boundary).__name__} cannot hold for density, momentum and energy at once; a given "
-            "state outside is GasInflow(density, velocity, pressure), an open end Outflow(), a wall "
-            "Mirror()"
-        )
     if isinstance(boundary, NoSlip):
         _require_rest(boundary)
-    if boundary is not None and not isinstance(boundary, AbstractBoundary):
-        raise ParameterError(f"expected a boundary of a gas, got {boundary!r}")
+    elif boundary is not None and not isinstance(boundary, Outflow | Mirror | Periodic):
+        raise ParameterError(
+            f"{boundary!r} cannot hold for density, momentum and energy at once; a given state outside is "
+            "GasInflow(density, velocity, pressure), an open end Outflow(), a wall Mirror() or NoSlip()"
+        )
     return boundary

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import Module, PyTree, static
-from physkit.geometry import Inflow, as_space_time_value
+from physkit.core import Module, PyTree, ShapeError, static
+from physkit.geometry import Grid, Inflow, as_space_time_value
 
 PARTS = ("density", "momentum", "energy")
 
@@ -22,6 +22,8 @@ class GasInflow(Module):
 
     - `density`, `velocity`, `pressure`: numbers, or functions `(t, *x)`; the velocity is a tuple of them,
       one per axis, or one alone on a line.
+
+    **Errors:** `ShapeError`, from the gas, for a velocity with another number of components.
     """
 
     density: PyTree
@@ -37,6 +39,15 @@ class GasInflow(Module):
         self.density, self.pressure = as_space_time_value(density), as_space_time_value(pressure)
         per_axis = velocity if isinstance(velocity, tuple | list) else (velocity,)
         self.velocity = tuple(as_space_time_value(v) for v in per_axis)
+
+    def require_velocity(self, grid: Grid) -> None:
+        """**Errors:** `ShapeError` unless the velocity has a component for each axis of `grid`: one number
+        would be taken for every component, and flow in aslant."""
+        if len(self.velocity) != grid.dimension:
+            raise ShapeError(
+                f"the velocity of a GasInflow on this grid has {grid.dimension} components, a tuple "
+                f"({', '.join('uvw'[: grid.dimension])}); got {len(self.velocity)}"
+            )
 
     def boundaries(self, gamma: ArrayLike) -> dict[str, Inflow]:
         """What it means for each field of a `Gas`."""

@@ -47,7 +47,7 @@ class Wall:
         steps = jnp.arange(width, dtype=self.spacing.dtype) * 2 + (2 if self.on_wall else 1)
         shape = [1] * near.ndim
         shape[self.array_axis(near)] = width
-        return (steps * self.spacing).reshape(shape)
+        return (steps * self.spacing).reshape(shape).astype(near.dtype)
 
     def array_axis(self, x: Array) -> int:
         """The array axis of `x` along the wall's normal."""

@@ -10,6 +10,7 @@ from physkit.core import (
     ComponentError,
     DeclarationError,
     Plan,
+    PyTree,
     State,
     get_component,
     safe_divide,
@@ -69,6 +70,13 @@ class AbstractBath(AbstractIntegrator):
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: BathAux) -> BathAux:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
+
+    def memory(self, aux: BathAux) -> PyTree:
+        return self.integrator.memory(aux[0]), tuple(aux[1:])
+
+    def with_memory(self, aux: BathAux, memory: PyTree) -> BathAux:
+        inside, own = memory
+        return self.integrator.with_memory(aux[0], inside), *own
 
     def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)

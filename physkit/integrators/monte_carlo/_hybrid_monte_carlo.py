@@ -14,6 +14,7 @@ from physkit.core import (
     DeclarationError,
     ParameterError,
     Plan,
+    PyTree,
     State,
     as_count,
     describe,
@@ -112,6 +113,9 @@ class HybridMonteCarlo(AbstractBath):
         # Raises for a force without an energy.
         jax.eval_shape(lambda: energy_of(self.current_terms(state, inner), clock, state))
         return HybridAux(inner, heat, jnp.zeros_like(heat))
+
+    def with_memory(self, aux: HybridAux, memory: PyTree) -> HybridAux:
+        return HybridAux(*super().with_memory(aux, memory))
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: HybridAux) -> HybridAux:
         return aux._replace(inner=self.integrator.refresh(plan, clock, state, aux.inner))

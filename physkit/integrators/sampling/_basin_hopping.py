@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Cache,
     Clock,
+    ComponentError,
     DeclarationError,
     Module,
     ParameterError,
@@ -23,7 +24,7 @@ from physkit.core import (
     require_positive,
     static,
 )
-from physkit.particles import descend
+from physkit.particles import Particles, descend
 from physkit.particles.forces import Forces
 
 from .._accept_reject import choose, energy_of, is_accepted
@@ -66,7 +67,7 @@ class BasinHopping(AbstractIntegrator):
     - `steps`: of a minimization, at most. One that has not ended by then is refused.
 
     **Errors:** `ParameterError` for numbers out of their ranges; `NoEnergyError` for a force without an energy;
-    `DeclarationError` over several devices.
+    `ComponentError` for rigid bodies; `DeclarationError` over several devices.
 
     **Good values:** for Lennard-Jones clusters k_B T = 0.8 ε and s = 0.4 σ. In open space add a wall, such as
     an `ExternalEnergy` that begins outside of the cluster: atoms that have evaporated feel no force.
@@ -108,7 +109,12 @@ class BasinHopping(AbstractIntegrator):
     def prepare(self, state: State, dt: StepSize) -> None:
         del dt
         for name in self.force.components:
-            if get_component(state, name).is_distributed:
+            part = get_component(state, name)
+            if not isinstance(part, Particles):
+                raise ComponentError(
+                    f"BasinHopping moves point particles; {name or 'the state'} is {type(part).__name__}"
+                )
+            if part.is_distributed:
                 raise DeclarationError(
                     "BasinHopping runs on one device; sweep(…, replicas=…) computes many searches"
                 )

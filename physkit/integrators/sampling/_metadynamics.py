@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Aux,
     Clock,
+    Module,
     ParameterError,
     Plan,
     ShapeError,
@@ -31,8 +32,22 @@ from ..baths._barostat import is_due
 from ..baths._bath import AbstractBath, as_integrator
 from ..baths._targets import temperature_at, thermostat_temperature
 
-# Of the integrator inside, the energy that hills have taken up, and the bias at the nodes of its grid.
-MetadynamicsAux = tuple[Aux, Float[Array, ""], Float[Array, "..."]]
+
+class HillGrid(Module):
+    """The nodes that a bias in a carry is given at."""
+
+    lower: tuple[float, ...] = static()
+    upper: tuple[float, ...] = static()
+    nodes: tuple[int, ...] = static()
+
+    @staticmethod
+    def of(bias: GridBias) -> "HillGrid":
+        """That of a bias."""
+        return HillGrid(bias.lower, bias.upper, bias.values.shape)
+
+
+# Of the integrator inside, the energy that hills have taken up, the bias at the nodes, and where these are.
+MetadynamicsAux = tuple[Aux, Float[Array, ""], Float[Array, "..."], HillGrid]
 
 
 class Metadynamics(AbstractBath):
@@ -56,7 +71,8 @@ class Metadynamics(AbstractBath):
     - `interval`: steps between hills.
 
     **Errors:** `SelectionError` without a `GridBias`, or with several; `DeclarationError` for no thermostat;
-    `ParameterError` for numbers out of their ranges; `ShapeError` for widths of another number.
+    `ParameterError` for numbers out of their ranges, and for a carry with hills on another grid; `ShapeError`
+    for widths of another number.
 
     **Good values:** h of k_B T/10 to k_B T; w a third of the width of a well; γ near the barrier over k_B T;
     an interval longer than ξ stays correlated in a well.
@@ -104,20 +120,21 @@ class Metadynamics(AbstractBath):
 
     def init(self, plan: Plan, clock: Clock, state: State) -> MetadynamicsAux:
         inner, zero = super().init(plan, clock, state)
-        return inner, zero, find(self.integrator, GridBias).values.astype(zero.dtype)
+        bias = find(self.integrator, GridBias)
+        return inner, zero, bias.values.astype(zero.dtype), HillGrid.of(bias)
 
     def refresh(
         self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
     ) -> MetadynamicsAux:
-        inner, given, values = aux
-        return self._biased(values).refresh(plan, clock, state, inner), given, values
+        inner, *own = aux
+        return self._biased(aux).refresh(plan, clock, state, inner), *own
 
     def step(
         self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
     ) -> tuple[State, MetadynamicsAux]:
-        inner, given, values = aux
-        state, inner = self._biased(values).step(plan, clock, state, inner)
-        after = (inner, given, values)
+        inner, *own = aux
+        state, inner = self._biased(aux).step(plan, clock, state, inner)
+        after = (inner, *own)
 
         def deposit(after: MetadynamicsAux) -> MetadynamicsAux:
             return self._deposit(plan, clock, state, after)
@@ -125,11 +142,11 @@ class Metadynamics(AbstractBath):
         return state, jax.lax.cond(is_due(clock, self.interval), deposit, lambda aux: aux, after)
 
     def terms(self, aux: MetadynamicsAux) -> TermsWithCaches:
-        return self._biased(aux[2]).terms(aux[0])
+        return self._biased(aux).terms(aux[0])
 
     def bias(self, aux: MetadynamicsAux) -> GridBias:
         """The bias as it is now."""
-        return find(self._biased(aux[2]), GridBias)
+        return find(self._biased(aux), GridBias)
 
     def free_energy(self, aux: MetadynamicsAux) -> Float[Array, "..."]:
         """F at the nodes of the grid, 0 where it is lowest."""
@@ -138,13 +155,24 @@ class Metadynamics(AbstractBath):
         energy = -values / (1 - 1 / self.bias_factor)
         return energy - jnp.min(energy)
 
-    def _biased(self, values: Float[Array, "..."]) -> AbstractIntegrator:
+    def _biased(self, aux: MetadynamicsAux) -> AbstractIntegrator:
+        """The integrator inside with the bias of `aux`.
+
+        **Errors:** `ParameterError` for one on another grid, whose nodes are at other places.
+        """
+        _, _, values, grid = aux
+        own = HillGrid.of(find(self.integrator, GridBias))
+        if grid != own:
+            raise ParameterError(
+                f"the hills in this carry are on another grid: {_describe(grid)}, and the GridBias has "
+                f"{_describe(own)}. Start from carry.state; GridBias(…, values=…) begins with a bias"
+            )
         return eqx.tree_at(lambda tree: find(tree, GridBias).values, self.integrator, values)
 
     def _deposit(
         self, plan: Plan, clock: Clock, state: State, aux: MetadynamicsAux
     ) -> MetadynamicsAux:
-        inner, given, values = aux
+        inner, given, values, grid = aux
         bias, end = self.bias(aux), self.end_clock(clock)
         target = thermostat_temperature(self.integrator, type(self).__name__)
         temperature = temperature_at(target, self.own_clock(clock))
@@ -157,9 +185,15 @@ class Metadynamics(AbstractBath):
             along = jnp.exp(-0.5 * (variable.difference(nodes, x) / w) ** 2)
             hill = jnp.multiply.outer(hill, along)
         values = values + hill
-        change = self.bias((inner, given, values)).energy_of(place) - before
-        inner = self._biased(values).refresh(plan, end, state, inner)
-        return inner, given - change, values
+        after = (inner, given, values, grid)
+        change = self.bias(after).energy_of(place) - before
+        inner = self._biased(after).refresh(plan, end, state, inner)
+        return inner, given - change, values, grid
+
+
+def _describe(grid: HillGrid) -> str:
+    rows = zip(grid.nodes, grid.lower, grid.upper, strict=True)
+    return " by ".join(f"{n} nodes from {a:g} to {b:g}" for n, a, b in rows)
 
 
 def _as_array(width: ArrayLike | Sequence[float]) -> ArrayLike:

@@ -12,6 +12,7 @@ from physkit.core import (
     Module,
     ParameterError,
     Plan,
+    PyTree,
     State,
     bounded_loop,
     concrete_value,
@@ -83,6 +84,12 @@ class CFLSubsteps(AbstractIntegrator):
     ) -> CFLSubstepsAux:
         inner = self.integrator.refresh(self._plan(clock, state), clock, state, aux.inner)
         return CFLSubstepsAux(inner, aux.faults)
+
+    def memory(self, aux: CFLSubstepsAux) -> PyTree:
+        return self.integrator.memory(aux.inner)
+
+    def with_memory(self, aux: CFLSubstepsAux, memory: PyTree) -> CFLSubstepsAux:
+        return CFLSubstepsAux(self.integrator.with_memory(aux.inner, memory), aux.faults)
 
     def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)

@@ -142,6 +142,12 @@ class Events(AbstractIntegrator):
     ) -> tuple[Aux, Faults]:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
 
+    def memory(self, aux: tuple[Aux, Faults]) -> PyTree:
+        return self.integrator.memory(aux[0])
+
+    def with_memory(self, aux: tuple[Aux, Faults], memory: PyTree) -> tuple[Aux, Faults]:
+        return self.integrator.with_memory(aux[0], memory), aux[1]
+
     def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)
 

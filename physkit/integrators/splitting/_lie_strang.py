@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Aux, Clock, DeclarationError, Plan, State
+from physkit.core import Aux, Clock, DeclarationError, Plan, PyTree, State
 
 from .._integrator import AbstractIntegrator, Drifts, StepSize, TermsWithCaches
 
@@ -42,6 +42,14 @@ class AbstractSplitting(AbstractIntegrator):
     ) -> tuple[Aux, ...]:
         triples = zip(self.parts, plan, aux, strict=True)
         return tuple(part.refresh(part_plan, clock, state, old) for part, part_plan, old in triples)
+
+    def memory(self, aux: tuple[Aux, ...]) -> tuple[PyTree, ...]:
+        pairs = zip(self.parts, aux, strict=True)
+        return tuple(part.memory(part_aux) for part, part_aux in pairs)
+
+    def with_memory(self, aux: tuple[Aux, ...], memory: tuple[PyTree, ...]) -> tuple[Aux, ...]:
+        triples = zip(self.parts, aux, memory, strict=True)
+        return tuple(part.with_memory(part_aux, own) for part, part_aux, own in triples)
 
     def is_stale(self, before: State, after: State) -> bool:
         return any(part.is_stale(before, after) for part in self.parts)

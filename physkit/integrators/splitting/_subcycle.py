@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Aux, Clock, ParameterError, Plan, State, static
+from physkit.core import Aux, Clock, ParameterError, Plan, PyTree, State, static
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._reproducible import select_clock
@@ -40,6 +40,12 @@ class Subcycle(AbstractIntegrator):
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(plan, clock, state, aux)
+
+    def memory(self, aux: Aux) -> PyTree:
+        return self.integrator.memory(aux)
+
+    def with_memory(self, aux: Aux, memory: PyTree) -> Aux:
+        return self.integrator.with_memory(aux, memory)
 
     def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)

@@ -4,7 +4,7 @@ import itertools
 
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Aux, Clock, ParameterError, Plan, State, static
+from physkit.core import Aux, Clock, ParameterError, Plan, PyTree, State, static
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._splitting_coefficients import YOSHIDA
@@ -48,6 +48,12 @@ class Composition(AbstractIntegrator):
 
     def refresh(self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(self._any_plan(plan), clock, state, aux)
+
+    def memory(self, aux: Aux) -> PyTree:
+        return self.integrator.memory(aux)
+
+    def with_memory(self, aux: Aux, memory: PyTree) -> Aux:
+        return self.integrator.with_memory(aux, memory)
 
     def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)

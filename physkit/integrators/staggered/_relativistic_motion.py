@@ -4,8 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    Cache,
     Clock,
     DeclarationError,
+    NoEnergyError,
     ParameterError,
     PyTree,
     ShapeError,
@@ -19,8 +21,9 @@ from physkit.core import (
 )
 from physkit.coupling import CIC, AbstractKernel
 from physkit.particles import ParticleIncrement, Particles
+from physkit.particles.forces import AbstractExternalForce
 
-from .._integrator import AbstractIntegrator, AbstractOneStep, Drifts
+from .._integrator import AbstractIntegrator, AbstractOneStep, Drifts, TermsWithCaches
 from ..particle._given_fields import electric_rows, magnetic_rows, value_or_name
 from ..particle._heat_bath import require_points
 from ._pushers import AbstractPusher, HigueraCary, lorentz_factor
@@ -31,8 +34,9 @@ class RelativisticMotion(AbstractOneStep):
 
         dx/dt = u/γ,   du/dt = (q/m)(E + u × B/γ),   γ² = 1 + u²/c²
 
-    The `velocity` of the particles holds u, momentum per mass. Charges do not act on the fields: for that
-    `ParticleInCell`.
+    The `velocity` of the particles holds u, momentum per mass: their energy is
+    `RelativisticKineticEnergy(speed_of_light=c)`, while `KineticEnergy` and `Temperature` take ½ m u². Charges
+    do not act on the fields: for that `ParticleInCell`.
 
     **Arguments:**
 
@@ -43,7 +47,8 @@ class RelativisticMotion(AbstractOneStep):
     - `kernel`: of interpolation from fields.
     - `component`: name of the particle component; None where the state is one component.
 
-    **Errors:** those of `Boris`.
+    **Errors:** those of `Boris`; `NoEnergyError` where a potential or total energy is recorded, with a field or
+    without.
 
     **Good values:** |q| B dt/(γ m) < 0.3.
 
@@ -83,14 +88,43 @@ class RelativisticMotion(AbstractOneStep):
         particles = charged_particles(self, state, self.component)
         moved = drift_by_momentum(particles, 0.5 * clock.dt, self.speed_of_light)
         middle, state = clock.at_fraction(0.5), put_component(state, self.component, moved)
-        e = jnp.zeros_like(moved.velocity)
-        if self.electric is not None or self.electric_field is not None:
-            e = electric_rows(self.electric, self.electric_field, middle, state, moved, self.kernel)
+        e = self._electric_rows(middle, state, moved)
         b = magnetic_rows(self.magnetic, self.magnetic_field, middle, state, moved, self.kernel)
         moved = push_and_drift(
             self.pusher, moved, e, b, clock.dt, 0.5 * clock.dt, self.speed_of_light
         )
         return put_component(state, self.component, moved), aux
+
+    def terms(self, aux: None) -> TermsWithCaches:
+        # Otherwise energies would be ½ m u², without the field.
+        return ((_RelativisticCharges(self, self.component), None),)
+
+    def _electric_rows(
+        self, clock: Clock, state: State, particles: Particles
+    ) -> Float[Array, "n d"]:
+        if self.electric is None and self.electric_field is None:
+            return jnp.zeros_like(particles.velocity)
+        return electric_rows(
+            self.electric, self.electric_field, clock, state, particles, self.kernel
+        )
+
+
+class _RelativisticCharges(AbstractExternalForce):
+    """q E of relativistic charges as a term, for those who ask for energies."""
+
+    motion: RelativisticMotion
+    component: str | None = static(default=None)
+
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
+        raise NoEnergyError(
+            "the energy of RelativisticMotion is not ½ m u², with the u that `velocity` holds, and that in its "
+            "electric field is not known: record RelativisticKineticEnergy(speed_of_light=…)"
+        )
+
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
+        particles = charged_particles(self.motion, state, self.component)
+        assert particles.charge is not None  # checked there
+        return particles.charge[:, None] * self.motion._electric_rows(clock, state, particles)
 
 
 def charged_particles(integrator: AbstractIntegrator, state: State, name: str | None) -> Particles:

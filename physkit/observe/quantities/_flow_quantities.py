@@ -7,8 +7,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import ObserverError, StorageKind, get_component, param, static
-from physkit.fields import AbstractEquation, Field
-from physkit.fields.equations import IncompressibleFlow, velocity_from_vorticity
+from physkit.fields import AbstractEquation, Field, stack
+from physkit.fields.equations import (
+    AbstractBalancedFlow,
+    IncompressibleFlow,
+    velocity_from_vorticity,
+)
 from physkit.fields.lattice_boltzmann import LatticeBoltzmann, Populations
 from physkit.fields.operators import Spectral, curl, difference
 from physkit.geometry import AXES, Dirichlet
@@ -23,8 +27,8 @@ class FlowEnergy(AbstractQuantity):
 
     **Arguments:**
 
-    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
-      where the state has several components.
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity or what else the
+      running equation moves (a scalar), where the state has several components.
 
     **Returns:** a scalar, length² / time².
     """
@@ -32,9 +36,7 @@ class FlowEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        flow = require_field(snapshot, self.component)
-        velocity = flow if flow.vector else velocity_from_vorticity(flow)
-        return _half_square(velocity)
+        return _half_square(_velocity(snapshot, self.component))
 
 
 class Enstrophy(AbstractQuantity):
@@ -44,8 +46,8 @@ class Enstrophy(AbstractQuantity):
 
     **Arguments:**
 
-    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
-      where the state has several components.
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity or what else the
+      running equation moves (a scalar), where the state has several components.
 
     **Returns:** a scalar, 1 / time².
     """
@@ -54,7 +56,10 @@ class Enstrophy(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         flow = require_field(snapshot, self.component)
-        return _half_square(curl(flow, Spectral()) if flow.vector else flow)
+        is_vorticity = not flow.vector and _balanced_flow(snapshot, self.component) is None
+        if is_vorticity:
+            return _half_square(flow)
+        return _half_square(curl(_velocity(snapshot, self.component), Spectral()))
 
 
 class Dissipation(AbstractQuantity):
@@ -65,8 +70,8 @@ class Dissipation(AbstractQuantity):
 
     **Arguments:**
 
-    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
-      where the state has several components.
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity or what else the
+      running equation moves (a scalar), where the state has several components.
 
     **Returns:** a scalar, length² / time³.
 
@@ -77,7 +82,7 @@ class Dissipation(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         flow = require_field(snapshot, self.component)
-        velocity = flow if flow.vector else velocity_from_vorticity(flow)
+        velocity = _velocity(snapshot, self.component)
         terms = [term for term, _ in snapshot.terms()]
         equations = [
             t for t in terms if isinstance(t, AbstractEquation) and t.component == self.component
@@ -92,6 +97,33 @@ class Dissipation(AbstractQuantity):
         # The real part alone: an imaginary symbol, as of rotation or dispersion, takes no energy.
         rates = [spectrum.multiply(symbol.real).field() for symbol in symbols]
         return sum(-jnp.sum((velocity * rate).mean()) for rate in rates)
+
+
+def _velocity(snapshot: Snapshot, component: str | None) -> Field:
+    """The velocity of a flow that is given by it, by its vorticity or by what else a running equation moves.
+
+    **Errors:** `ObserverError` for a flow in layers, over which there is no one mean.
+    """
+    flow = require_field(snapshot, component)
+    if flow.vector:
+        return flow
+    law = _balanced_flow(snapshot, component)
+    if law is None:
+        return velocity_from_vorticity(flow)
+    if flow.components:
+        raise ObserverError(
+            f"{type(law).__name__} moves layers, which this quantity cannot weigh by their depths: observe "
+            "a function, lambda now: law.energy(now.state)"
+        )
+    return stack(law.velocity(flow))
+
+
+def _balanced_flow(snapshot: Snapshot, component: str | None) -> AbstractBalancedFlow | None:
+    """The running equation that has a streamfunction of its own for the field called `component`."""
+    for term, _ in snapshot.terms():
+        if isinstance(term, AbstractBalancedFlow) and term.component == component:
+            return term
+    return None
 
 
 def _half_square(field: Field) -> Array:

@@ -1,6 +1,7 @@
 """The contract of caches that refer to rows of one device's particles."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,7 +24,11 @@ class AbstractShardedCache(AbstractGrowable):
     - `stale`: whether it must be rebuilt before it is used.
     - `row_blocks`: as of `Ownership`, whose rows it refers to.
     - `part_names`: what messages call the parts, in the order of `peak_counts`.
+    - `holds_parameters`: whether it was made of what a term was given, which another one may give otherwise:
+      bonds.
     """
+
+    holds_parameters: ClassVar[bool] = False
 
     peak_counts: eqx.AbstractVar[Int[Array, "*b parts"]]
     stale: eqx.AbstractVar[Bool[Array, "*b"]]

@@ -60,10 +60,8 @@ if TYPE_CHECKING:
     )
     from .bonded._tuples import Tuples as Tuples
     from .electrostatics._ewald import Ewald as Ewald
-    from .electrostatics._ewald_sum import (
-        AbstractEwaldSum as AbstractEwaldSum,
-        EwaldCache as EwaldCache,
-    )
+    from .electrostatics._ewald_cache import EwaldCache as EwaldCache
+    from .electrostatics._ewald_sum import AbstractEwaldSum as AbstractEwaldSum
     from .electrostatics._lattice_energy import Modes as Modes
     from .many_body._eam_files import read_funcfl as read_funcfl, read_setfl as read_setfl
     from .many_body._edges import Edges as Edges

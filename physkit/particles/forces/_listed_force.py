@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Array, Int
 
 from physkit.core import (
     ParameterError,
@@ -55,6 +57,10 @@ class AbstractListedForce(AbstractForce):
         del particles
         return True
 
+    def excluded_by_particle(self, particles: Particles) -> Int[Array, "n e"] | None:
+        """For each particle those that are left out of its row, n for no more; None where all pairs count."""
+        del particles
+
     @property
     def needs_halo(self) -> bool:
         return True
@@ -85,17 +91,18 @@ class AbstractListedForce(AbstractForce):
         return replace_fields(cache, {"neighbors": cache.neighbors.fit_capacity()})
 
     def update_cache(self, cache: Any, particles: Particles) -> Any:
-        """`cache` with neighbors that are up to date.
+        """`cache` with neighbors that are up to date. A list that leaves out other pairs is built again.
 
-        **Errors:** `ParameterError` for a list that leaves out pairs of this force: that of another one.
+        **Errors:** `ParameterError` for a list that cannot be that of this force: of a shorter cutoff, or with
+        a table of excluded pairs of another shape.
         """
         near = cache.neighbors
         if isinstance(near, NeighborList | ShardedNeighborList):
-            excluded = getattr(self, "excluded_partners", None)
+            excluded = self.excluded_by_particle(particles)
             if self.cutoff is None or near.cutoff < self.cutoff:
                 reach = "of all pairs" if self.cutoff is None else f"with cutoff={self.cutoff:g}"
                 what = f"holds pairs within {near.cutoff:g}, and the force is {reach}"
-            elif (near.excluded is None) != (excluded is None):
+            elif np.shape(near.excluded) != np.shape(excluded):
                 what = "and the force do not leave out the same pairs (exclude=…)"
             else:
                 what = None
@@ -104,6 +111,8 @@ class AbstractListedForce(AbstractForce):
                     f"the neighbor list in this carry is of another simulation: it {what}; start from "
                     "carry.state"
                 )
+            if excluded is not None:
+                cache = replace_fields(cache, {"neighbors": _leave_out(near, excluded)})
         return cache.update(particles)
 
     def mark_current(self, cache: Any, state: State) -> Any:
@@ -124,6 +133,21 @@ class AbstractListedForce(AbstractForce):
             # Slightly less than the box allows, so that rounding does not decide.
             return replace_fields(self, {"skin": float(max(0.0, slack.min() * (1 - 1e-6)))})
         return self
+
+
+def _leave_out(
+    near: NeighborList | ShardedNeighborList, excluded: Int[Array, "n e"]
+) -> NeighborList | ShardedNeighborList:
+    """`near` with this table of excluded pairs, to be built again where it was built by another one."""
+    assert near.excluded is not None  # they have one shape
+    is_other = jnp.any(near.excluded != excluded)
+    changes: dict[str, Any] = {"excluded": excluded}
+    if isinstance(near, NeighborList):
+        stale = near.pairs.stale | is_other
+        changes["pairs"] = replace_fields(near.pairs, {"stale": stale})
+    else:
+        changes["stale"] = near.stale | is_other
+    return replace_fields(near, changes)
 
 
 def as_length(name: str, value: ArrayLike | None, above: float | None = None) -> float | None:

@@ -1,6 +1,8 @@
 """The check of species that all forces with tables share."""
 
-from physkit.core import ParameterError, concrete_value
+from jaxtyping import Array, Int
+
+from physkit.core import ParameterError, PyTree, concrete_value, poison_where
 
 from .._particles import Particles
 
@@ -17,6 +19,18 @@ def require_species(particles: Particles, name: str, count: int | None) -> None:
             f"{name} has tables for {count} species, numbered from 0; a particle has species "
             f"{numbers.max()}"
         )
+
+
+def poison_unknown_species(
+    tree: PyTree, species: Int[Array, " n"] | None, count: int | None
+) -> PyTree:
+    """`tree` by particle or tuple, NaN where the species is none of `count`.
+
+    In a trace, which hides species from `require_species`, tables give a number for any.
+    """
+    if species is None or count is None:
+        return tree
+    return poison_where(tree, (species < 0) | (species >= count))
 
 
 def require_species_names(

@@ -7,7 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import ParameterError, ShapeError, cast_floats, concrete_primal, data, static
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    cast_floats,
+    concrete_primal,
+    concrete_value,
+    data,
+    static,
+)
 from physkit.geometry import AbstractSpace, Free
 
 from .._arguments import (
@@ -201,7 +209,7 @@ class RigidBodies(AbstractRigidMotion):
         **Arguments:**
 
         - `particles`: with masses, velocities, charges and species, which the sites keep.
-        - `bodies`: `[n s]` whole numbers: the particles of each body.
+        - `bodies`: `[n s]` whole numbers: the particles of each body, all frozen or none.
         """
         rows = np.asarray(bodies)
         if rows.ndim != 2 or not np.issubdtype(rows.dtype, np.integer):
@@ -210,7 +218,18 @@ class RigidBodies(AbstractRigidMotion):
             raise ParameterError(
                 f"bodies name particles {rows.min()} … {rows.max()}; there are {particles.num_particles}"
             )
+        frozen = None
+        if particles.frozen is not None:
+            each = particles.frozen[rows]
+            frozen = jnp.any(each, axis=1)
+            is_mixed = concrete_value(frozen & ~jnp.all(each, axis=1))
+            if is_mixed is not None and np.any(is_mixed):
+                raise ParameterError(
+                    f"body {np.argmax(is_mixed)} has frozen particles and others: it is frozen as a whole, or "
+                    "not at all"
+                )
         options = {
+            "frozen": frozen,
             "site_charge": None if particles.charge is None else particles.charge[rows],
             "site_species": None if particles.species is None else particles.species[rows],
             "species_names": particles.species_names,

@@ -125,6 +125,8 @@ def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color:
     ax = axes(None, (4.8, 4.0)) if ax is None else ax
     step = max(1, max(v.grid.shape) // 20) if every is None else every
     x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
+    if isinstance(v.grid, SphericalGrid):
+        x, y = np.rad2deg(x), np.rad2deg(y)  # as `field` has them
     # Half a step in from the edge, so that arrows stand evenly about the middle.
     part = np.asarray(v.data)[:, step // 2 :: step, step // 2 :: step]
     ax.quiver(x, y, part[0].T, part[1].T, color=color, width=0.003, pivot="middle")

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from physkit.core import (
+    Aux,
     Clock,
     Frame,
     Key,
@@ -18,6 +19,7 @@ from physkit.core import (
     StepCount,
     cast_floats,
     float_dtype,
+    invalidate_caches,
     replicate,
     shard,
 )
@@ -28,12 +30,16 @@ from physkit.parallel import (
     Spmd,
     gather_to_host,
     gather_to_host_memory,
+    replicated_row,
     resolve_devices,
+    to_default_device,
 )
+from physkit.particles import AbstractShardedCache
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
-from ..loop._carry import Carry, check_state, require_no_key, summary
+from ..loop._carry import Carry, check_state, refresh_aux, require_no_key, summary
+from ..loop._carry_parameters import has_parameters_of
 from ..loop._chunk_program import (
     ChunkAttempt,
     CompiledKinds,
@@ -52,6 +58,15 @@ from ._shape_errors import explain_shape_errors
 from ._sharded_carry import ShardedCarry
 from ._spmd_function import SpmdFunction
 from ._whole_domain import result_shapes, whole_state_and_key
+
+
+def with_own_tables(aux: Aux) -> Aux:
+    """`aux` whose tables of what a simulation was given, bonds, are made anew: another one may have made it."""
+
+    def is_table(x: PyTree) -> bool:
+        return isinstance(x, AbstractShardedCache) and x.holds_parameters
+
+    return jax.tree.map(lambda x: x.invalidate() if is_table(x) else x, aux, is_leaf=is_table)
 
 
 def _init_part(sim: Simulation, state: State, key: Key | None) -> Carry:
@@ -149,21 +164,42 @@ class DistributedDomain:
         """A carry of one device, or of another grid of devices, over these: caches are built anew."""
         resharded = self.init(carry.state, carry.key)
         step = jax.tree.map(lambda x: replicate(x, self.devices), carry.step)
-        resharded = resharded.replace(step=step, is_initial=carry.is_initial)
-        return reshard_observers(self.sim, carry, resharded)
+        memory = jax.tree.map(lambda x: replicate(x, self.devices), self._memory(carry))
+        resharded = resharded.replace(
+            step=step,
+            is_initial=carry.is_initial,
+            aux=self.sim.integrator.with_memory(resharded.aux, memory),
+        )
+        # At the time of the carry: `init` has computed forces at that of step 0.
+        return reshard_observers(self.sim, carry, self._refresh(resharded))
 
     def follow_parameters(self, carry: ShardedCarry) -> ShardedCarry:
-        """`carry` as it is: over devices the first half kick is by the forces that it holds."""
-        return carry
+        """`carry`, made by whatever simulation, with the forces of this one."""
+        if has_parameters_of(self.sim, carry.carry):
+            return carry
+        return self._refresh(carry.replace(aux=with_own_tables(carry.aux)))
 
     def rebuild_caches(self, carry: ShardedCarry) -> ShardedCarry:
-        """`carry` as it is, see `follow_parameters`."""
-        return carry
+        """`carry` with lists and forces made anew, with the capacity that they need."""
+        carry = self._refresh(carry.replace(aux=invalidate_caches(carry.aux)))
+        return fit_capacities(carry, self.sharded_sim, self.spmd)
+
+    def _refresh(self, carry: ShardedCarry) -> ShardedCarry:
+        return ShardedCarry(self.spmd(refresh_aux)(self.sharded_sim, carry.carry), self.devices)
+
+    def _memory(self, carry: Carry | ShardedCarry) -> PyTree:
+        """What the integrator remembers beside the state, as one device has it."""
+        memory = self.sim.integrator.memory(carry.aux)
+        if isinstance(carry, Carry):
+            return memory
+        return to_default_device(jax.tree.map(replicated_row, memory))
 
     def to_single_device(self, carry: ShardedCarry) -> Carry:
         """The carry as one device would have it: caches built anew, observers begun anew."""
         single = init(self.sim, carry.state, key=carry.key)
-        return single.replace(step=carry.step, is_initial=carry.is_initial)
+        aux = self.sim.integrator.with_memory(single.aux, self._memory(carry))
+        single = single.replace(step=carry.step, is_initial=carry.is_initial, aux=aux)
+        return eqx.filter_jit(refresh_aux)(self.sim, single)
 
     def grow(self, carry: ShardedCarry, after: ShardedCarry) -> tuple[ShardedCarry, list[str]]:
         """`carry` with capacities for what was required up to `after`, and what has grown."""

@@ -197,8 +197,7 @@ def _advance(
     if (note := note_on_compiling(driver.compile_seconds)) is not None:
         bar.write_line(note)
     bar.close()
-    if isinstance(carry, Carry):
-        remember_parameters(sim, carry)
+    remember_parameters(sim, carry if isinstance(carry, Carry) else carry.carry)
     remember_observers(sim, carry)
     return Run(
         carry=carry,

@@ -37,7 +37,7 @@ from physkit.core import (
 from physkit.html import fragment, series_table, span, tree
 from physkit.parallel import DevicesLike, gather_to_host, to_default_device
 
-from ..distributed._domain import DistributedDomain, cast_to_state_precision
+from ..distributed._domain import DistributedDomain, cast_to_state_precision, with_own_tables
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
@@ -203,6 +203,8 @@ def _simulate_domain(
     if is_concrete((sim, carry_or_state, key)):
         require_same_start(domain.process_group, sim, carry_or_state, key, {"steps": steps})
     carry = domain.as_carry(carry_or_state, key)
+    if carry is carry_or_state:  # else made anew
+        carry = carry.replace(aux=with_own_tables(carry.aux))
     parts = domain.spmd_from(carry, _simulate_part, steps)()  # a `Result` in device layout
     frames = domain.gather(parts.frames, carry, 1)
     merged_summary = to_default_device(domain.gather_summary(parts.summary, carry))

@@ -29,8 +29,10 @@ from physkit.core import (
     with_prescribed_values,
     with_tangent_of,
 )
+from physkit.geometry import AbstractSpace
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import Snapshot
+from physkit.parallel import AbstractComm, SerialComm
 
 from ._simulation import Simulation
 
@@ -196,6 +198,8 @@ def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
         if jnp.issubdtype(a.dtype, jnp.inexact)
     ]
     is_other = jnp.any(jnp.stack(changed)) if changed else jnp.array(False)
+    # On all devices alike: forces of particles of two devices belong together.
+    is_other = _communicator(carry.state).pmax(is_other.astype(jnp.int32)) > 0
 
     def choose(a: Array, b: Array) -> Array:
         if a is b or jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
@@ -204,6 +208,16 @@ def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
         return jnp.where(is_other, b, kept)
 
     return carry.replace(aux=form.unflatten(map(choose, old, new)))
+
+
+def _communicator(state: State) -> AbstractComm:
+    """That of the devices over which a state is sharded."""
+
+    def is_space(x: PyTree) -> bool:
+        return isinstance(x, AbstractSpace)
+
+    spaces = [x for x in jax.tree.leaves(state, is_leaf=is_space) if is_space(x)]
+    return spaces[0].comm if spaces else SerialComm()
 
 
 def _differs(a: Array, b: Array) -> Bool[Array, ""]:

@@ -1,12 +1,16 @@
 """The gravity of a gas on itself."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
     AbstractTendency,
+    AbstractTerm,
     Clock,
     ComponentError,
+    ParameterError,
     Rate,
     State,
     get_component,
@@ -21,6 +25,7 @@ from ...operators import AbstractScheme, Central, derivative
 from ...states._field_group import increments
 from ...states._gas import Gas
 from ...states._magnetized_gas import MagnetizedGas
+from ._compressible_euler import CompressibleEuler
 
 
 class SelfGravity(AbstractTendency):
@@ -39,8 +44,8 @@ class SelfGravity(AbstractTendency):
       boxes that repeat.
     - `component`: the gas's name, where the state has several components.
 
-    **Errors:** `ParameterError` for a negative constant; `ComponentError` for what is no gas; those of
-    `solve_poisson`.
+    **Errors:** `ParameterError` for a negative constant, and beside a flow with a `symmetry`, whose Poisson
+    equation is another; `ComponentError` for what is no gas; those of `solve_poisson`.
 
     **Good values:** four cells to a Jeans length √(πc²/(Gρ)) or more: below, grids fragment (Truelove et al.,
     Astrophys. J. 489, L179 (1997)).
@@ -55,6 +60,16 @@ class SelfGravity(AbstractTendency):
 
     def __check_init__(self):
         require_nonnegative(self, "constant")
+
+    def check_beside(self, others: Sequence[AbstractTerm], state: State) -> None:
+        del state
+        for law in others:
+            is_flow = isinstance(law, CompressibleEuler) and law.component == self.component
+            if is_flow and law.symmetry != "planar":
+                raise ParameterError(
+                    "SelfGravity solves Poisson's equation of a planar grid, which of a flow with "
+                    f"symmetry={law.symmetry!r} is another; that one takes a tendency of your own"
+                )
 
     def rate(self, clock: Clock, state: State) -> Rate:
         gas = get_component(state, self.component)

@@ -46,6 +46,7 @@ class ShardedTuples(AbstractShardedCache):
     - `row_blocks`: as of `Ownership`.
     """
 
+    holds_parameters: ClassVar[bool] = True
     part_names: ClassVar[tuple[str, ...]] = "bonds or angles of a slab", "ghosts of bonds"
 
     chosen: Int[Array, "*b l"] = data()

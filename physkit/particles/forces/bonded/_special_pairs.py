@@ -7,12 +7,14 @@ from physkit.core import param, safe_norm, static
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from .._species import poison_unknown_species
 from ..pairs._pair_kernels import (
     depends_on_species,
     require_pair_properties,
     with_charge_unit,
 )
 from ..potentials import AbstractPairPotential
+from ..potentials._potential import with_symmetric_tables
 from ._bonded import Vectors
 from ._bonds import AbstractBonds
 from ._local_tuples import LocalTuples
@@ -60,11 +62,14 @@ class SpecialPairs(AbstractBonds):
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         potential, unit = with_charge_unit(self.potential, local.particles)
+        scale = local.parameters(self.scale)
         if local.particles.species is not None and depends_on_species(potential):
-            potential = potential.between(*local.species())
+            for species in local.species():
+                scale = poison_unknown_species(scale, species, potential.species)
+            potential = with_symmetric_tables(potential).between(*local.species())
         # Entries that fill arrays are at distance 0, where potentials are infinite.
         r = jnp.where(local.is_used, safe_norm(vectors[0]), 1)
-        energy = local.parameters(self.scale) * potential.energy(r)
+        energy = scale * potential.energy(r)
         if not self.potential.charged:
             return energy
         first, second = local.charges() if unit is None else local.charges() / unit

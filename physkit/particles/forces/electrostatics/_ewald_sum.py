@@ -12,7 +12,6 @@ from physkit.core import (
     Clock,
     Fault,
     Faults,
-    Module,
     NotReversible,
     ParameterError,
     ShapeError,
@@ -22,7 +21,6 @@ from physkit.core import (
     is_concrete,
     matmul,
     replace_fields,
-    static,
 )
 from physkit.geometry import AbstractSpace, inverse_matrix
 
@@ -30,14 +28,14 @@ from ..._arguments import Numbers
 from ..._particles import Particles
 from ...neighbors import space_numbers
 from .._force import Forces
-from ..bonded._sharded_tuples import ShardedTuples
 from ..bonded._special_pairs import SpecialPairs
 from ..bonded._tuples import Tuples
-from ..pairs._pair_cache import PairCache
+from ..pairs._excluded_pairs import unique_pairs
 from ..pairs._pair_kernels import with_charge_unit
 from ..pairs._pairwise import Pairwise
 from ..potentials import DampedCoulomb, SmearedCoulomb
 from ._energies_of_charges import AbstractForceOfCharges
+from ._ewald_cache import EwaldCache, Resolution
 from ._lattice_energy import (
     ChargeSums,
     Clouds,
@@ -51,17 +49,6 @@ from ._lattice_energy import (
 from ._net_charge import is_unbalanced, require_neutral
 from ._short_range import coulomb_part, other_parts, with_others
 from ._tolerance import splitting
-
-Resolution = tuple[Any, Any, Any]  # numbers along each axis
-
-
-class EwaldCache(Module):
-    """What an Ewald sum carries: near pairs, tables of excluded ones, and how finely space is resolved."""
-
-    pairs: PairCache
-    excluded: ShardedTuples | None
-    faults: Faults
-    resolution: Resolution = static()
 
 
 class AbstractEwaldSum(AbstractForceOfCharges):
@@ -172,19 +159,22 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         excluded = self._excluded_pairs()
         tables = None if excluded is None else excluded.init(state)
         faults = Faults.none().set_if(Fault.NET_CHARGE, self._is_unbalanced(particles))
-        return EwaldCache(self.near.init(state), tables, faults, self._resolution(particles))
+        pairs, resolution = self.near.init(state), self._resolution(particles)
+        return EwaldCache(pairs, tables, faults, resolution, self.near.cutoff, self.tolerance)
 
     def __call__(
         self, clock: Clock, state: State, cache: EwaldCache
     ) -> tuple[Float[Array, "n d"], EwaldCache]:
+        particles = self.particles(state)
+        resolution = self._resolution(particles, cache)
         force, pairs = self.near(clock, state, cache.pairs)
         tables = cache.excluded
         excluded = self._excluded_pairs()
         if excluded is not None:
             more, tables = excluded(clock, state, tables)
             force = force + more
-        force = force + self._cloud_force(self.particles(state), cache.resolution)
-        return force, EwaldCache(pairs, tables, cache.faults, cache.resolution)
+        force = force + self._cloud_force(particles, resolution)
+        return force, replace_fields(cache, {"pairs": pairs, "excluded": tables})
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         return self(clock, state, self.init(state))[0]
@@ -209,7 +199,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         """
         particles = self.particles(state)
         self._check(particles)
-        resolution = self._resolution(particles) if cache is None else cache.resolution
+        resolution = self._resolution(particles, cache)
         out = {"pairs": self.near.energy(clock, state, None if cache is None else cache.pairs)}
         if any(other.tail for other in self._others):
             out["tail"] = sum(
@@ -230,7 +220,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         self, clock: Clock, state: State, cache: EwaldCache | None = None
     ) -> Float[Array, "d d"]:
         particles = self.particles(state)
-        resolution = self._resolution(particles) if cache is None else cache.resolution
+        resolution = self._resolution(particles, cache)
         total = self.near.virial(clock, state, None if cache is None else cache.pairs)
         for other in self._others:
             tail = other.tail_correction("tail_virial", particles) / 3
@@ -273,7 +263,9 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         potential = replace_fields(near.potential, {"damping": damping})
         near = replace_fields(near, {"potential": potential})
         self.near = near if short_range is None else with_others(near, short_range)
-        self.excluded = None if exclude is None else Tuples.of(exclude, 2, "excluded pairs")
+        # Of a pair that is listed twice, the clouds are taken away once.
+        pairs = None if exclude is None else unique_pairs(exclude)
+        self.excluded = None if pairs is None else Tuples.of(pairs, 2, "excluded pairs")
         self.tolerance, self.background = float(tolerance), bool(background)
         self.slab, self.component = None if slab is None else float(slab), near.component
 
@@ -366,12 +358,16 @@ class AbstractEwaldSum(AbstractForceOfCharges):
             )
         return periodic.index(False)
 
-    def _resolution(self, particles: Particles) -> Resolution:
-        """The given resolution, or the one for this box.
+    def _resolution(self, particles: Particles, cache: EwaldCache | None = None) -> Resolution:
+        """That of the cache, or without one the given resolution, or the one for this box.
 
-        **Errors:** `ParameterError` where it is not given, and a trace hides the box.
+        **Errors:** `ParameterError` for the cache of another sum, and where a trace hides the box.
         """
         given = getattr(self, self.resolution_name)
+        if cache is not None:
+            name = self.resolution_name
+            cache.require_resolution_for(self.near.cutoff, self.tolerance, name, given)
+            return cache.resolution
         if given is not None:
             return given
         name, space = self.resolution_name, particles.space

@@ -39,7 +39,7 @@ from ...neighbors import (
     neighbor_list,
 )
 from .._listed_force import AbstractListedForce, as_length
-from .._species import require_species, require_species_names
+from .._species import poison_unknown_species, require_species, require_species_names
 from ..pairs._pair_cache import PairCache
 from ._neighborhoods import Neighborhoods
 from ._partners import Components, by_particle, displacements, num_rows, of_neighbors, of_rows
@@ -236,7 +236,8 @@ class ManyBody(AbstractListedForce):
                 f"{name}.site_energies must return one energy for each particle; it returned arrays of shape "
                 f"{rows.shape[1:]} for each"
             )
-        return particles.mask_empty(by_particle(rows, pairs))
+        energies = particles.mask_empty(by_particle(rows, pairs))
+        return poison_unknown_species(energies, particles.species, self.potential.num_species)
 
     def _known(
         self, particles: Particles, vectors: Components, cache: PairCache

@@ -23,6 +23,11 @@ def as_pairs(exclude: Numbers) -> Int[np.ndarray, "m 2"]:
     return pairs
 
 
+def unique_pairs(exclude: Numbers) -> Int[np.ndarray, "m 2"]:
+    """`exclude` with every pair once, whichever of its ends is named first; errors as of `as_pairs`."""
+    return np.unique(np.sort(as_pairs(exclude), axis=1), axis=0)
+
+
 def partners_by_particle(pairs: Int[np.ndarray, "m 2"]) -> Int[Array, "p e"]:
     """The partners of each particle in `pairs`; −1 where there are no more.
 

@@ -11,7 +11,7 @@ from physkit.core import ParameterError, PyTree
 from physkit.geometry import AbstractSpace
 
 from ..._particles import Particles
-from .._species import require_species
+from .._species import poison_unknown_species, require_species
 from ..potentials import AbstractPairPotential
 from ._potential_sum import PotentialSum
 from ._truncation import AbstractTruncated
@@ -33,6 +33,16 @@ def require_pair_properties(particles: Particles, potential: AbstractPairPotenti
     if potential.charged and particles.charge is None:
         raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
     require_species(particles, name, num_species)
+
+
+def poison_without_table(
+    sums: PyTree, particles: Particles, potential: AbstractPairPotential
+) -> PyTree:
+    """`sums` by particle, NaN for those of a species that `potential` has no table for."""
+    parts = potential.parts if isinstance(potential, PotentialSum) else (potential,)
+    for part in parts:
+        sums = poison_unknown_species(sums, particles.species, part.species)
+    return sums
 
 
 def depends_on_species(potential: AbstractPairPotential) -> bool:

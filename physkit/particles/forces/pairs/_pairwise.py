@@ -44,6 +44,7 @@ from ._pair_kernels import (
     PairKernel,
     charges_are_lost,
     pair_arrays,
+    poison_without_table,
     require_pair_properties,
     with_charge_unit,
 )
@@ -178,6 +179,10 @@ class Pairwise(AbstractListedForce):
     def require_valid(self, particles: Particles) -> None:
         require_pair_properties(particles, self.potential)
 
+    def excluded_by_particle(self, particles: Particles) -> Int[Array, "n e"] | None:
+        partners = self.excluded_partners
+        return None if partners is None else excluded_by_particle(partners, particles.num_particles)
+
     def keeps_list(self, particles: Particles) -> bool:
         if particles.is_distributed:
             return True
@@ -210,9 +215,9 @@ class Pairwise(AbstractListedForce):
             out_of_range = ~in_range & jnp.all(jnp.isfinite(particles.position))
             faults = cache.faults.set_if(Fault.EXACT_SUM_RANGE, out_of_range)
             cache = PairCache(cache.neighbors, cache.quantum, faults)
-            return cache.poison_if_incomplete(jnp.stack(forces, axis=1)), cache
-        forces = pair_sum(kernel, arrays, context, cache.pairs, -1)
-        return jnp.stack(cache.poison_if_incomplete(forces), axis=1), cache
+        else:
+            forces = pair_sum(kernel, arrays, context, cache.pairs, -1)
+        return jnp.stack(self._poison(forces, particles, cache), axis=1), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         force, cache = self(clock, state, self.init(state))
@@ -282,9 +287,7 @@ class Pairwise(AbstractListedForce):
                     "forces"
                 )
             return None
-        excluded = None
-        if self.excluded_partners is not None:
-            excluded = excluded_by_particle(self.excluded_partners, particles.num_particles)
+        excluded = self.excluded_by_particle(particles)
         if self.plan is not None:
             return neighbor_list(particles, self.cutoff, excluded=excluded, plan=self.plan)
         keeps = self.keeps_list(particles)
@@ -307,7 +310,11 @@ class Pairwise(AbstractListedForce):
         context = self._context(particles)
         arrays = cache.arrays(particles, self.potential, velocity)
         terms = pair_sum(kernel, arrays, context, cache.pairs, 1)
-        return cache.poison_if_incomplete(terms)
+        return self._poison(terms, particles, cache)
+
+    def _poison(self, sums: PyTree, particles: Particles, cache: PairCache) -> PyTree:
+        """`sums` by particle, NaN where pairs or tables are missing."""
+        return poison_without_table(cache.poison_if_incomplete(sums), particles, self.potential)
 
     def tail_correction(self, which: str, particles: Particles) -> Float[Array, ""]:
         """What the cutoff leaves out of the `"tail_energy"` or the `"tail_virial"`; 0 without `tail`."""
