@@ -28,6 +28,17 @@ def hat(grid: Grid, location: Location, axis: int, position: ArrayLike) -> Array
     return safe_maximum(1 - jnp.abs(_distance(grid, location, axis, position)) / h, 0.0) / h
 
 
+def hat_by_volume(grid: Grid, location: Location, axis: int, position: ArrayLike) -> Array:
+    """`hat` for what is added to a volume: that of a point on a wall is half a cell wide."""
+    spread = hat(grid, location, axis, position)
+    if not grid.includes_walls(location)[axis]:
+        return spread
+    place = grid.along_axis(axis, jnp.arange(spread.shape[axis]))
+    at_low = (place == 0) & grid.touches_side(axis, 0)
+    at_high = (place == spread.shape[axis] - 1) & grid.touches_side(axis, 1)
+    return jnp.where(at_low | at_high, 2 * spread, spread)
+
+
 def band_limited(grid: Grid, location: Location, axis: int, position: ArrayLike) -> Array:
     """δ(x − x₀) as the sum of all waves that the grid holds along an axis, which repeats; else as `hat`.
 

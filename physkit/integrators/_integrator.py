@@ -223,6 +223,18 @@ class AbstractIntegrator(Module):
         """Whether the total momentum is zero after a step, whatever it was before."""
         return False
 
+    @property
+    def staggers_time(self) -> bool:
+        """Whether the magnetic field, or the velocity of waves, is half a step behind the rest; by default,
+        whether that of a part is.
+        """
+        return any(inner.staggers_time for inner in _integrators_inside(self))
+
+    @property
+    def moves_by_proper_velocity(self) -> bool:
+        """Whether the `velocity` of its particles is γv; by default, whether a part says so."""
+        return any(inner.moves_by_proper_velocity for inner in _integrators_inside(self))
+
     def draws_momentum(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> bool:
         """Whether a step may change the total momentum by noise; by default, whether it draws any.
 

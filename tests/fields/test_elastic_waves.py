@@ -244,3 +244,14 @@ def test_wrong_input_is_explained():
         ElasticField.of(Grid([1.0], (8,)))
     with pytest.raises(ParameterError, match="no part"):
         ElasticField.of(GRID, {"stress_zz": 1.0}, GROUND)
+
+
+@pytest.mark.parametrize("height", [0.5, 0.95, 1.0])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_all_of_a_force_acts_on_and_near_a_free_surface(height, axis):
+    grid = Grid(Box([1.0, 1.0], (True, False)), (8, 8))
+    push = PointForce([0.5, height], np.eye(2)[axis], lambda t: 1.0 + 0 * t)
+    sim = Simulation(StaggeredLeapfrog(ElasticWaves(1.0, 1.0, 1.0, sources=push, order=2)), dt=0.02)
+    moved = simulate(sim, ElasticField.of(grid, None, {"y": FreeSurface()}), 20).state
+    momentum = (moved.velocity_x, moved.velocity_y)[axis].integral()
+    np.testing.assert_allclose(momentum, 19.5 * 0.02, rtol=1e-9)

@@ -165,6 +165,23 @@ def test_a_body_covers_its_center():
         assert float(middle[8]) == float(node[8]) == 1.0
 
 
+@pytest.mark.parametrize("center", [(0.5, 0.5), (0.0, 0.0), (0.95, 0.5)])
+def test_a_body_that_crosses_sides_that_repeat_comes_in_on_the_others(center):
+    grid = Grid([1.0, 1.0], (40, 40))
+    field = ElectromagneticField.of(grid, {"Ez": lambda x, y: 1.0 + 0 * x * y}, mode="TM")
+    rod = Maxwell(Dielectric(9.0, shape=Ball(center, 0.2)))
+    sim = Simulation(Yee(rod), dt=0.01, observers=Every(1, energy=ElectromagneticEnergy()))
+    energy = simulate(sim, field, 1).frames["energy"][0]
+    np.testing.assert_allclose(energy, 0.5 * (1 + 8 * math.pi * 0.2**2), rtol=2e-3)
+
+
+def test_energy_with_both_halves_at_one_time_is_that_of_now():
+    grid = Grid([1.0], (20,))
+    wave = ElectromagneticField.of(grid, {"Ez": lambda x: jnp.cos(2 * jnp.pi * x)}, mode="TM")
+    sim = Simulation(RK4(Maxwell()), dt=0.045, observers=Every(1, energy=ElectromagneticEnergy()))
+    np.testing.assert_allclose(simulate(sim, wave, 40).frames["energy"], 0.25, rtol=1e-3)
+
+
 def test_conductivity_absorbs_as_its_skin_depth_says():
     grid = Grid(Box([4.0], False), (160,))
     sheet = CurrentSheet("x", 0.5, "Ez", lambda t: jnp.sin(6.0 * t) * jnp.minimum(t / 3, 1.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import NoEnergyError, ParameterError, ShapeError, StepSizeError
+from physkit.core import NoEnergyError, ObserverError, ParameterError, ShapeError, StepSizeError
 from physkit.coupling import CIC, PCS, TSC, deposit, deposit_current
 from physkit.fields import ElectromagneticField
 from physkit.fields.equations import Maxwell
@@ -242,4 +242,7 @@ def test_energies_of_fast_charges_are_relativistic():
     np.testing.assert_allclose(kinetic, 2 * (math.sqrt(10) - 1), rtol=1e-12)
     for quantity in (pk.TotalEnergy(), pk.PotentialEnergy(), pk.quantities.ConservedEnergy()):
         with pytest.raises(NoEnergyError, match="RelativisticKineticEnergy"):
+            recorded(quantity)
+    for quantity in (pk.KineticEnergy(), pk.Temperature()):
+        with pytest.raises(ObserverError, match="holds γv(.|\n)*RelativisticKineticEnergy"):
             recorded(quantity)

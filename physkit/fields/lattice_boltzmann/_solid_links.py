@@ -31,7 +31,7 @@ class SolidLinks:
     ):
         self.solid, self.t, self.grid, self.lattice = solid, t, grid, lattice
         self.speed, self.interpolated = speed, interpolated
-        x = ghosted_coordinates(grid)
+        x = solid.near_image(t, ghosted_coordinates(grid), grid)
         ghosted = tuple(n + 2 for n in grid.local_shape)
         self.distance = jnp.broadcast_to(surface_distance(solid, t, x), ghosted) / grid.spacing[0]
         self.inside = self._at((0,) * lattice.dimension) <= 0
@@ -82,7 +82,9 @@ class SolidLinks:
         zero = jnp.zeros_like(populations[0])
         u = [
             part / self.speed + zero
-            for part in self.solid.velocity(self.t, self.grid.coordinates())
+            for part in self.solid.velocity(
+                self.t, self.solid.near_image(self.t, self.grid.coordinates(), self.grid)
+            )
         ]
         rest = equilibrium(self.lattice, zero, 1 + zero, u)
         return jnp.where(self.inside[None], rest, populations)
@@ -124,6 +126,7 @@ class SolidLinks:
             c + int(n) * h * fraction if n else c
             for c, n in zip(x, self.lattice.velocities[i], strict=True)
         ]
+        at = self.solid.near_image(self.t, at, self.grid)
         return [part / self.speed for part in self.solid.velocity(self.t, at)]
 
 

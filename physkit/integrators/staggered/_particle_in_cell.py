@@ -92,6 +92,14 @@ class ParticleInCell(AbstractStateless):
         """c = 1/√(ε₀μ₀)."""
         return 1 / jnp.sqrt(self.maxwell.vacuum_permittivity * self.maxwell.vacuum_permeability)
 
+    @property
+    def staggers_time(self) -> bool:
+        return True
+
+    @property
+    def moves_by_proper_velocity(self) -> bool:
+        return True
+
     def prepare(self, state: State, dt: StepSize) -> Plan:
         field = self.maxwell.field(state)
         field.grid.require_periodic("electromagnetic particle-in-cell")

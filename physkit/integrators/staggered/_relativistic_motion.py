@@ -84,6 +84,10 @@ class RelativisticMotion(AbstractOneStep):
     def drifts(self) -> Drifts:
         return ((type(self).__name__, self.component),)
 
+    @property
+    def moves_by_proper_velocity(self) -> bool:
+        return True
+
     def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         particles = charged_particles(self, state, self.component)
         moved = drift_by_momentum(particles, 0.5 * clock.dt, self.speed_of_light)

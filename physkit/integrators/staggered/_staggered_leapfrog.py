@@ -23,6 +23,10 @@ class StaggeredLeapfrog(AbstractStateless):
 
     equations: AbstractStaggeredWave
 
+    @property
+    def staggers_time(self) -> bool:
+        return True
+
     def prepare(self, state: State, dt: StepSize) -> Plan:
         return self.equations.prepare(state, dt)
 

@@ -24,6 +24,10 @@ class Yee(AbstractStateless):
 
     maxwell: Maxwell
 
+    @property
+    def staggers_time(self) -> bool:
+        return True
+
     def prepare(self, state: State, dt: StepSize) -> Plan:
         return self.maxwell.prepare(state, dt)
 

@@ -19,7 +19,8 @@ class ElectromagneticEnergy(AbstractQuantity):
         U = ½ ∫ (ε E·E + μ H₋·H₊ + Σ_p (J₋·J₊ + ω₀² P·P)/ε₀s) dV
 
     H₋ and H₊ are half a step before and after E. Without losses and sources U is constant to rounding, in
-    closed cavities and where the field repeats.
+    closed cavities and where the field repeats. With a Runge–Kutta method, which has H and J at the time of
+    E, they are those of now.
 
     **Arguments:**
 
@@ -38,8 +39,13 @@ class ElectromagneticEnergy(AbstractQuantity):
         plan: MaxwellPlan = maxwell.prepare(snapshot.state, snapshot.clock.dt)
         delta, _ = maxwell.magnetic_increments(plan, snapshot.clock, field)
         total = jnp.zeros((), snapshot.clock.dt.dtype)
+        is_staggered = snapshot.integrator.staggers_time
+
+        def end_of_step(name: str, data: Array) -> Array:
+            return data + delta[name].values if is_staggered else data
+
         for name, part in field.magnetic.items():
-            after = part.data + delta[name].values
+            after = end_of_step(name, part.data)
             total = total + maxwell.vacuum_permeability * _integral(
                 part, (part.data * jnp.conj(after)).real
             )
@@ -51,7 +57,7 @@ class ElectromagneticEnergy(AbstractQuantity):
             if pole is None:
                 continue
             current, polarization = (getattr(field, kind + name[1]).data for kind in "JP")
-            after = current + delta["J" + name[1]].values
+            after = end_of_step("J" + name[1], current)
             motion = (current * jnp.conj(after)).real + pole.frequency_squared * (
                 polarization * jnp.conj(polarization)
             ).real

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import static
+from physkit.core import ObserverError, static
 from physkit.particles import degrees_of_freedom, kinetic_energy
 
 from .._observer import AbstractQuantity
@@ -46,11 +46,18 @@ class KineticEnergy(AbstractQuantity):
     - `component`: one component; all particle components if left out.
 
     **Returns:** a scalar, energy.
+
+    **Errors:** `ObserverError` where `velocity` holds γv, as `ParticleInCell` and `RelativisticMotion` have it.
     """
 
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        if snapshot.integrator.moves_by_proper_velocity:
+            raise ObserverError(
+                "½ m v² is not the kinetic energy of particles whose `velocity` holds γv, and no temperature "
+                "follows from it: record electromagnetism.RelativisticKineticEnergy(speed_of_light=…)"
+            )
         energies = [kinetic_energy(p) for p in select_particle_components(snapshot, self.component)]
         # Not from Python's 0, which would add an operation.
         return sum(energies[1:], energies[0])

@@ -76,12 +76,18 @@ class WaveEnergy(AbstractQuantity):
 
     **Returns:** a scalar, energy.
 
-    **Errors:** `ObserverError` unless the integrator holds `KSpaceAcoustics` or `ElasticWaves` of the field.
+    **Errors:** `ObserverError` unless the integrator is a `StaggeredLeapfrog` of `KSpaceAcoustics` or
+    `ElasticWaves` of the field: others have v at the time of p.
     """
 
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        if not snapshot.integrator.staggers_time:
+            raise ObserverError(
+                "WaveEnergy is what steps of StaggeredLeapfrog keep, whose velocity is half a step behind: "
+                f"{type(snapshot.integrator).__name__} has it at the time of the pressure"
+            )
         for term, _ in snapshot.terms():
             if isinstance(term, AbstractStaggeredWave) and term.component == self.component:
                 return jnp.asarray(term.energy(snapshot.clock, snapshot.state))

@@ -129,7 +129,7 @@ class FarField(AbstractObserver):
             transforms[side] = add_sample(
                 observer_state.transforms[side],
                 planes_at(field, axis, node),
-                snapshot.clock,
+                snapshot,
                 self.interval,
                 self.frequencies,
             )

@@ -10,7 +10,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from physkit.core import (
-    Clock,
     Frame,
     ObserverError,
     State,
@@ -109,7 +108,7 @@ class FluxSpectrum(AbstractObserver):
     def __call__(self, snapshot: Snapshot, observer_state: FluxSpectrumState):
         planes = self._planes(self._field(snapshot))
         transforms = add_sample(
-            observer_state.transforms, planes, snapshot.clock, self.interval, self.frequencies
+            observer_state.transforms, planes, snapshot, self.interval, self.frequencies
         )
         return {}, FluxSpectrumState(transforms, observer_state.areas)
 
@@ -237,15 +236,16 @@ def no_transforms(planes: dict[str, Array], frequencies: Float[Array, " n"]) -> 
 def add_sample(
     transforms: dict[str, Array],
     planes: dict[str, Array],
-    clock: Clock,
+    now: Snapshot,
     interval: int,
     frequencies: Float[Array, " n"],
 ) -> dict[str, Array]:
-    """Σ u(t) e^{iωt} Δt with one sample more: E at the clock's time, H half a step before."""
-    phase, step = jax.vmap(clock.phase)(frequencies), interval * clock.dt
+    """Σ u(t) e^{iωt} Δt with one sample more: E at the clock's time, H half a step before in Yee's steps."""
+    phase, step = jax.vmap(now.clock.phase)(frequencies), interval * now.clock.dt
+    behind = 0.5 * frequencies * now.clock.dt if now.integrator.staggers_time else 0
     out = {}
     for name, x in planes.items():
-        angle = phase if name[0] == "E" else phase - 0.5 * frequencies * clock.dt
+        angle = phase if name[0] == "E" else phase - behind
         turn = jax.lax.complex(step * jnp.cos(angle), step * jnp.sin(angle))
         turn = turn.reshape(-1, *[1] * x.ndim)
         out[name] = transforms[name] + turn * x[None].astype(turn.dtype)

@@ -1,6 +1,7 @@
 """Sources of elastic waves: forces and moments at points."""
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, Module, ShapeError, param
 from physkit.geometry import AXES, Grid
 
-from ..._point_spread import hat
+from ..._point_spread import hat, hat_by_volume
 from ...states._elastic_field import elastic_place
 from .._source_checks import require_before_layer, require_inside
 from ..absorbing._convolutional_pml import ConvolutionalPML
@@ -70,7 +71,9 @@ class PointForce(AbstractElasticSource):
         if kind != "velocity":
             return rate
         strength = self.force[AXES.index(letters)] * self.waveform(clock.t)
-        return rate + _spread(strength, self.position, grid, name).astype(rate.dtype)
+        # On a free surface the volume of a velocity is half a cell, which takes all of the force.
+        spread = _spread(strength, self.position, grid, name, hat_by_volume)
+        return rate + spread.astype(rate.dtype)
 
 
 class MomentSource(AbstractElasticSource):
@@ -115,8 +118,10 @@ class MomentSource(AbstractElasticSource):
         return rate - _spread(strength, self.position, grid, name).astype(rate.dtype)
 
 
-def _spread(strength: Array, position: Array, grid: Grid, name: str) -> Array:
+def _spread(
+    strength: Array, position: Array, grid: Grid, name: str, along: Callable[..., Array] = hat
+) -> Array:
     place, total = elastic_place(name, grid), strength
     for k in range(grid.dimension):
-        total = total * hat(grid, place, k, position[k])
+        total = total * along(grid, place, k, position[k])
     return jnp.asarray(total)

@@ -64,10 +64,11 @@ def as_shape(shape: Shape | None) -> Module | None:
     return FunctionShape(shape)
 
 
-def signed_distance(shape: Module, x: Sequence[Array]) -> Array:
+def signed_distance(shape: Module, x: Sequence[Array], grid: Grid) -> Array:
     """The distance of the points `x` from the surface of a shape, negative inside."""
     if isinstance(shape, AbstractSolid):
-        return surface_distance(shape, jnp.zeros_like(x[0], shape=()), tuple(x))
+        t = jnp.zeros_like(x[0], shape=())
+        return surface_distance(shape, t, shape.near_image(t, tuple(x), grid))
     return require_distance(shape(*x))
 
 
@@ -96,8 +97,10 @@ def distances_from_nodes(
     from the nodes of each plane."""
     # One program: operation by operation each would be compiled by itself.
     x = tuple(grid.coordinates(grid.node))
-    smallest = jnp.stack([jnp.min(signed_distance(shape, x)) for shape in shapes])
-    on_planes = [[signed_distance(s, plane.coordinates(grid)) for s in shapes] for plane in planes]
+    smallest = jnp.stack([jnp.min(signed_distance(shape, x, grid)) for shape in shapes])
+    on_planes = [
+        [signed_distance(s, plane.coordinates(grid), grid) for s in shapes] for plane in planes
+    ]
     return smallest, on_planes
 
 
@@ -107,7 +110,7 @@ def coverage(shape: Module, grid: Grid, location: Location, component: int) -> C
     points = grid.local_shape_at(location)
 
     def distance(*x: Array) -> Array:
-        return jnp.broadcast_to(jnp.asarray(signed_distance(shape, x), h.dtype), points)
+        return jnp.broadcast_to(jnp.asarray(signed_distance(shape, x, grid), h.dtype), points)
 
     here = distance(*x)
     slopes = []

@@ -121,7 +121,8 @@ def _count(solid: AbstractSolid, t: Float[Array, ""], grid: Grid) -> Array:
     x = tuple(grid.coordinates())
 
     def distance(t: Array, *x: Array) -> Array:
-        found = jnp.asarray(surface_distance(solid, t, x), grid.spacing.dtype)
+        image = solid.near_image(t, x, grid)
+        found = jnp.asarray(surface_distance(solid, t, image), grid.spacing.dtype)
         return jnp.broadcast_to(found, grid.shape)
 
     zeros = [jnp.zeros_like(part) for part in (t, *x)]

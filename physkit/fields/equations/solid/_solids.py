@@ -48,6 +48,14 @@ class AbstractSolid(Module):
         del t
         return [0.0] * len(x)
 
+    def near_image(self, t: Float[Array, ""], x: Point, grid: Grid) -> Point:
+        """The points `x`, in a box that repeats, by their images nearest to the body; else as they are.
+
+        A body that crosses a side that repeats comes in on the other one.
+        """
+        del t, grid
+        return x
+
     # --- for solids that the state moves: physkit.coupling.ImmersedBody -----------------------------
 
     def place(self, state: State, grid: Grid) -> "AbstractSolid":
@@ -77,7 +85,7 @@ class AbstractSolid(Module):
 
 
 class Ball(AbstractSolid):
-    """A sphere, in the plane a disk: at rest, in motion, spinning.
+    """A sphere, in the plane a disk: at rest, in motion, spinning; with its images in a box that repeats.
 
     **Arguments:**
 
@@ -103,6 +111,13 @@ class Ball(AbstractSolid):
         along, across, *_ = self._from_center(t, x)
         speed = jnp.broadcast_to(self.speed, (len(x),))
         return [speed[0] - self.spin * across, speed[1] + self.spin * along, *speed[2:]]
+
+    def near_image(self, t: Float[Array, ""], x: Point, grid: Grid) -> Point:
+        image = []
+        for k, (part, away) in enumerate(zip(x, self._from_center(t, x), strict=True)):
+            length = grid.space.lengths[k]
+            image.append(part - length * jnp.round(away / length) if grid.periodic[k] else part)
+        return image
 
     def _from_center(self, t: Float[Array, ""], x: Point) -> list[Array]:
         if self.center.shape != (len(x),):
@@ -193,7 +208,7 @@ class GivenGrip(AbstractGrip):
         self.holds = [SolidHold(solid, t, u, friction) for u in velocity]
         self._own = []
         for k, (u, hold) in enumerate(zip(velocity, self.holds, strict=True)):
-            x = ghosted_coordinates(u.grid, u.location)
+            x = solid.near_image(t, ghosted_coordinates(u.grid, u.location), u.grid)
             self._own.append(jnp.broadcast_to(solid.velocity(t, x)[k], hold.shape))
 
     def own(self, component: int) -> Array:
@@ -226,7 +241,7 @@ class SolidHold:
     """
 
     def __init__(self, solid: AbstractSolid, t: Float[Array, ""], u: Field, friction: ArrayLike):
-        x = ghosted_coordinates(u.grid, u.location)
+        x = solid.near_image(t, ghosted_coordinates(u.grid, u.location), u.grid)
         self.shape = tuple(n + 2 for n in u.data.shape)
         self.middle = _middle(u.grid.dimension)
         self.distance, self.weights, self.kept = recomputed(_hold)(
