@@ -75,6 +75,10 @@ def particles(
         scale = None
         entries = [(PALETTE[k % len(PALETTE)], name) for k, (name, _) in enumerate(found)]
     else:
+        if limits is None and isinstance(color, str) and color in _PROPERTIES[1:]:
+            # One scale for all components: there is one color bar.
+            low, high, _ = color_scale(np.concatenate([_values(p, color) for _, p in found]), None)
+            limits = low, high
         values = [_colors(p, color, limits) for _, p in found]
         colors, scale = np.concatenate([v[0] for v in values]), values[0][1]
         entries = values[0][2]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from physkit.cli import main
+from physkit.cli.common._load_case import _settings
 from physkit.storage import open as open_file
 
 CASE = """
@@ -123,7 +124,9 @@ def test_stopped_early_asks_to_be_tried_again(case, tmp_path, capsys):
 
 def test_a_run_that_diverges_can_be_diagnosed(case, tmp_path, capsys):
     to = str(tmp_path / "r")
-    words = ["run", case, "--to", to, "--steps", "200", "--set", "until=0.995", "--quiet"]
+    copy = tmp_path / "copy.py"
+    shutil.copy(case, copy)
+    words = ["run", str(copy), "--to", to, "--steps", "200", "--set", "until=0.995", "--quiet"]
     check_refused(capsys, words, f"the state is not finite; physkit diagnose {to}", 1)
     found = json_of(capsys, ["info", to], 1)
     assert "SimulationDiverged" in found["health"][0]
@@ -132,6 +135,8 @@ def test_a_run_that_diverges_can_be_diagnosed(case, tmp_path, capsys):
     assert any("velocity: 8 of 8 not finite" in line for line in found["findings"])
     assert main(["diagnose", to]) == 0
     assert "step 99 is good, step 100 is not" in capsys.readouterr().out
+    copy.write_text(copy.read_text() + "\n")
+    check_refused(capsys, ["diagnose", to], "has changed since the run was begun")
 
 
 @pytest.mark.parametrize(
@@ -314,3 +319,15 @@ def test_check_knows_the_courant_number(tmp_path, capsys):
     assert (found["device_sent_bytes"], found["device_exchanges"]) == (3 * 2 * 3 * 2 * 8, 18)
     assert "nothing is recorded" in " ".join(found["notes"])
     assert jax.default_backend() == "cpu"
+
+
+def test_settings_are_of_the_type_that_they_read_as():
+    def case(periodic: bool, name: str, n=3, closed=False, size=1.0):
+        del periodic, name, n, closed, size
+
+    given = ["periodic=false", "name=a=b", "n=4", "closed=True", "size=2"]
+    found = _settings(case, given)
+    assert found == {"periodic": False, "name": "a=b", "n": 4, "closed": True, "size": 2.0}
+    assert _settings(case, ["periodic=TRUE", "name=7"]) == {"periodic": True, "name": 7}
+    with pytest.raises(ValueError, match="true or false, like False"):
+        _settings(case, ["periodic=true", "name=x", "closed=no"])

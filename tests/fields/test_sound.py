@@ -207,11 +207,10 @@ def test_wrong_input_is_explained():
         begin(KSpaceAcoustics(sources=ExtendedSource(jnp.ones(8), jnp.sin)))
     with pytest.raises(ParameterError, match="a sensor at"):
         begin(KSpaceAcoustics(), observers=Every(1, p=Sensors([[0.5, 2.0]], "pressure")))
+    energy = Every(1, energy=WaveEnergy())
+    by_runge_kutta = Simulation(RK4(KSpaceAcoustics()), dt=0.01, observers=energy)
     with pytest.raises(ObserverError, match="RK4 has it at the time of the pressure"):
-        energy = Every(1, energy=WaveEnergy())
-        simulate(
-            Simulation(RK4(KSpaceAcoustics()), dt=0.01, observers=energy), random_sound(GRID), 1
-        )
+        simulate(by_runge_kutta, random_sound(GRID), 1)
     with pytest.raises(ObserverError, match="the field has velocity_x"):
         begin(KSpaceAcoustics(), observers=Every(1, p=Sensors([[0.5, 0.5]], "velocity_z")))
     with pytest.raises(ShapeError, match="speed of shape"):

@@ -244,5 +244,5 @@ def test_energies_of_fast_charges_are_relativistic():
         with pytest.raises(NoEnergyError, match="RelativisticKineticEnergy"):
             recorded(quantity)
     for quantity in (pk.KineticEnergy(), pk.Temperature()):
-        with pytest.raises(ObserverError, match="holds γv(.|\n)*RelativisticKineticEnergy"):
+        with pytest.raises(ObserverError, match=r"holds γv(.|\n)*RelativisticKineticEnergy"):
             recorded(quantity)

@@ -120,6 +120,16 @@ def test_diagnosis_names_faults_of_terms(tmp_path):
         assert any(line.startswith("DISPLACEMENT") for line in found.findings)
 
 
+def test_a_run_over_devices_that_diverged_is_diagnosed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    state = Particles(jnp.ones((4, 2)) * jnp.arange(1.0, 5.0)[:, None], space=Box.cube(10.0, 2))
+    force = ExternalForce(spring_force, {"until": jnp.asarray(0.295)})
+    sim = Simulation(VelocityVerlet(force), 0.01, observers=Every(10, x=Positions()))
+    with pytest.raises(SimulationDiverged):
+        run(sim, state, 100, to=tmp_path, devices=2, progress=False)
+    assert diagnose(sim, state, folder=tmp_path).step == 29
+
+
 def test_a_crash_without_a_folder_writes_nothing(tmp_path, monkeypatch, key):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SimulationDiverged) as caught:

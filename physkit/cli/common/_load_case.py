@@ -141,11 +141,11 @@ def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]
 
 
 def _parse(text: str, parameter: Any, setting: str) -> Any:
-    """`text` in the type of the default; without one, as a number if it reads as one."""
+    """`text` in the type of the default; without one, true or false, or a number, if it reads as one."""
     default = None if parameter.default is parameter.empty else parameter.default
     try:
         # bool first, which Python counts among the integers.
-        if isinstance(default, bool):
+        if isinstance(default, bool) or (default is None and text.lower() in ("true", "false")):
             return {"true": True, "false": False}[text.lower()]
         if isinstance(default, int | float):
             number = float(text)

@@ -7,7 +7,7 @@ case file is run again: only diagnose folders that you trust.
 import argparse
 from pathlib import Path
 
-from ..common._load_case import choose_precision, load_case
+from ..common._load_case import case_digest, choose_precision, load_case
 from ..common._report import Report
 from ._resume import read_request
 
@@ -27,6 +27,12 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Replay to the first bad step; 1 when nothing is wrong there."""
     folder = Path(args.folder)
     request = read_request(folder)
+    if case_digest(Path(request["case"])) != request["digest"]:
+        report.error(
+            f"{request['case']} has changed since the run was begun: put it back, to see where that run "
+            "went wrong"
+        )
+        return 2
     # As the run was: in another precision it would go wrong elsewhere, or not at all.
     choose_precision(request["double"])
 

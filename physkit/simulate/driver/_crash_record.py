@@ -6,12 +6,14 @@ from typing import Any
 
 import jax
 
-from physkit.core import DamagedFileError, FileError, State
+from physkit.core import DamagedFileError, FileError, PyTree, State
 from physkit.storage import load_checkpoint, read_checkpoint_table, read_regular, write_atomically
 
+from ..distributed._carry_template import carry_template
 from ..loop._carry import Carry
 from ..loop._init import init
 from ..loop._simulation import Simulation
+from ._single_device import SingleDevice
 
 RECORD = "crash.json"
 
@@ -70,7 +72,14 @@ def load_last_good_carry(folder: str | Path, sim: Simulation, state: State) -> t
     if path is None:
         raise FileError(f"{folder}: the checkpoint {name}, which {RECORD} names, is gone")
     # The template must have a key of the kind that the run had, or none.
-    row = read_checkpoint_table(path)["leaves"].get(".key")
+    leaves = read_checkpoint_table(path)["leaves"]
+    row = leaves.get(".key") or leaves.get(".carry.key")  # of one device, or of several
     key = jax.random.key(0, impl=row["key"]) if row else None  # its number is in the checkpoint
-    template = init(sim, state, key=key).replace(is_initial=False)
-    return load_checkpoint(path, template).tree, record["steps"]
+    start = init(sim, state, key=key).replace(is_initial=False)
+
+    def make_template(devices: tuple[int, ...], shapes: dict[str, tuple[int, ...]]) -> PyTree:
+        return carry_template(sim, start, (), devices, shapes)
+
+    carry = load_checkpoint(path, None, make_template=make_template).tree
+    # Over emulated devices: those of the run need not be here.
+    return SingleDevice(sim).as_carry(carry, None), record["steps"]

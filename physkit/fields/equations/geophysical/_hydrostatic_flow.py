@@ -55,7 +55,7 @@ class HydrostaticFlow(AbstractTendency):
     - `diffusivity`, `vertical_diffusivity`: κ, κ_z ≥ 0.
     - `drag`: r ≥ 0, friction at the ground, −r u / (height of a cell) in the lowest; length / time.
     - `wind_x`: τ/ρ, stress on the surface along x, length² / time²: a number, or an array that broadcasts
-      against `[nx, ny]`.
+      against the faces across x: `[nx, ny]`, between walls `[nx + 1, ny]`.
     - `reconstruction`: of what is carried, as for `IncompressibleFlow`; `MUSCL()` for fronts.
     - `component`: the state's name, where there are several components.
 
