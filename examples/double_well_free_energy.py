@@ -42,7 +42,7 @@ over = pk.SweepAxis(lambda model: pk.find(model, pk.HarmonicBias).center, center
 steps = 10_000 if QUICK else 60_000
 samples = np.asarray(pk.sweep((windows, start), steps, over=over, key=0)["x"])[:, 100:]
 found = pk.free_energies(sampling.umbrella_energies(samples, stiffness, centers), TEMPERATURE)
-profile = found.profile(samples, np.linspace(-1.5, 1.5, 41))
+profile = found.profile(samples, np.linspace(-1.5, 1.5, 41), target=0.0)
 
 # Metadynamics: hills fill the wells up until the particle crosses freely.
 hills = pk.Metadynamics(

@@ -142,7 +142,13 @@ class AbstractIntegrator(Module):
         del aux_after
         return self.step(plan, clock, state, aux)
 
-    # --- going on over other devices --------------------------------------------------------------
+    # --- going on from a carry --------------------------------------------------------------------
+
+    def is_aux_of(self, state: State, aux: Aux) -> Bool[Array, ""] | None:
+        """Whether what `aux` holds of the state itself, Fourier coefficients, is that of the complete `state`,
+        to rounding; None where it holds nothing of it. A carry that is given may have been changed.
+        """
+        del state, aux
 
     def memory(self, aux: Aux) -> PyTree:
         """What `aux` holds that no state and no parameter gives again; None for nothing.

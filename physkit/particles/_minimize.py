@@ -36,6 +36,7 @@ from physkit.core import (
     safe_divide,
 )
 
+from ._abstract_bodies import AbstractBodies
 from ._particles import Particles
 from .forces import AbstractForce, Forces, Pairwise
 
@@ -149,7 +150,7 @@ def minimize(
         )
     for name in forces.components:
         part = get_component(state, name)
-        if not isinstance(part, Particles):
+        if isinstance(part, AbstractBodies) and not isinstance(part, Particles):
             raise ComponentError(
                 f"minimize moves point particles; {name or 'the state'} is {type(part).__name__}"
             )

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 from physkit.core import (
     AbstractComponent,
     DeviceError,
+    Key,
     ParameterError,
     Rate,
     ShapeError,
@@ -27,6 +28,7 @@ from ._contraction import as_whole, check_sites
 from ._operators import AbstractOperator
 
 Sites: TypeAlias = Sequence[int] | int | None  # subsystems; None for all
+_FEW_OUTCOMES = 2**12  # that a number in single precision tells apart well
 _OFF_BY = 1e-3  # from 1: what a state that somebody wrote down by hand may be off by rounding
 
 
@@ -91,11 +93,7 @@ class AbstractQuantumState(AbstractComponent):
         Column k is subsystem `sites[k]`: written as text, subsystem 0 is the leftmost digit.
         """
         p = self.probabilities(sites)
-        cumulative = jnp.cumsum(p.reshape(-1))
-        uniform = jax.random.uniform(as_key(key), (shots,), p.dtype)
-        # Rightmost: an outcome of probability 0 has an empty interval, and is never drawn.
-        index = jnp.searchsorted(cumulative, uniform * cumulative[-1], side="right")
-        index = jnp.minimum(index, p.size - 1)
+        index = _draw(as_key(key), p.reshape(-1), shots)
         return jnp.stack(jnp.unravel_index(index, p.shape), axis=-1).astype(jnp.int32)
 
     def purity(self) -> Float[Array, ""]:
@@ -208,3 +206,24 @@ def _entropy(rho: Array) -> Float[Array, ""]:
     p = jnp.linalg.eigvalsh(rho)
     is_some = p > jnp.finfo(p.dtype).eps
     return -jnp.sum(jnp.where(is_some, p * jnp.log(jnp.where(is_some, p, 1)), 0))
+
+
+def _draw(key: Key, p: Float[Array, " d"], shots: int) -> Int[Array, " shots"]:
+    """Which of d outcomes of probabilities `p` comes, `shots` times."""
+    if p.size <= _FEW_OUTCOMES:
+        cumulative = jnp.cumsum(p)
+        uniform = jax.random.uniform(key, (shots,), p.dtype)
+        # Rightmost: an outcome of probability 0 has an empty interval, and is never drawn.
+        index = jnp.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+        return jnp.minimum(index, p.size - 1)
+    # A row of outcomes first, then one in it: a number in single precision tells 2²³ outcomes apart.
+    columns = 1 << (p.size.bit_length() // 2)
+    table = jnp.pad(p, (0, -p.size % columns)).reshape(-1, columns)
+    for_row, for_column = jax.random.split(key)
+    row = _draw(for_row, jnp.sum(table, axis=1), shots)
+    cumulative = jnp.cumsum(table, axis=1)
+    drawn = jax.random.uniform(for_column, (shots,), p.dtype) * cumulative[row, -1]
+    column = jnp.zeros_like(row)
+    for step in (1 << k for k in reversed(range(columns.bit_length() - 1))):
+        column = jnp.where(cumulative[row, column + step - 1] <= drawn, column + step, column)
+    return jnp.minimum(row * columns + column, p.size - 1)

@@ -58,6 +58,9 @@ def test_states_of_several_temperatures():
     x = rng.normal(size=(2, 4000)) * np.sqrt(T)[:, None]
     found = pk.free_energies(0.5 * x**2, T, subsample=False)
     assert abs(found.values[1] + 0.5 * np.log(2)) < 4 * found.errors[1] < 0.1
+    # Between them, in the state of the same energy.
+    warm = found.mean(0.5 * x**2, temperature=1.5)
+    assert abs(warm.value - 0.75) < 4 * warm.error < 0.1
 
 
 def direct_wham(counts, bias):
@@ -79,7 +82,7 @@ def test_umbrella_windows_give_the_profile_of_a_well():
     x = rng.normal(size=(9, 3000)) / np.sqrt(k + 4) + (k * centers / (k + 4))[:, None]
     edges = np.linspace(-0.9, 0.9, 19)
     found = pk.free_energies(sampling.umbrella_energies(x, k, centers), 1.0, subsample=False)
-    profile = found.profile(x, edges)
+    profile = found.profile(x, edges, target=0.0)
     exact = 2 * profile.centers**2
     exact -= exact.min()
     assert (np.abs(profile.free_energy - exact) < 0.01 + 4 * profile.error).all()
@@ -144,7 +147,7 @@ def test_periodic_windows_and_empty_bins():
     np.testing.assert_allclose(energies, (2 * np.pi - 6.2) ** 2)
     x = harmonic_samples(50)
     found = pk.free_energies(0.5 * K * x[..., None] ** 2, 1.0, subsample=False)
-    profile = found.profile(x, np.array([50.0, 51.0]))
+    profile = found.profile(x, np.array([50.0, 51.0]), target=0.0)
     assert np.isinf(profile.free_energy[0])
     assert profile.counts[0] == 0
 
@@ -171,7 +174,11 @@ def test_what_is_wrong_is_said(monkeypatch):
     with pytest.raises(ParameterError, match="positive"):
         pk.free_energies(energies, -1.0)
     with pytest.raises(ShapeError, match="x must be"):
-        pk.free_energies(energies, 1.0, subsample=False).profile(x[0], np.array([0.0, 1.0]))
+        pk.free_energies(energies, 1.0, subsample=False).profile(
+            x[0], np.array([0.0, 1.0]), target=0.0
+        )
+    with pytest.raises(ParameterError, match="say in which state"):
+        pk.free_energies(energies, 1.0, subsample=False).mean(x)
     monkeypatch.setitem(sys.modules, "pymbar", None)
     with pytest.raises(MissingExtraError, match=r"physkit\[md\]"):
         pk.free_energies(energies, 1.0)

@@ -86,3 +86,22 @@ def test_mistakes_are_named():
         sim = pk.Simulation(Events(integrator, event), dt=0.1)
         with pytest.raises(DeclarationError, match=says):
             pk.simulate(sim, jnp.array([0.5, 0.0]), 2, key=0)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda bath: Events(
+            bath, Event(lambda t, s: s["atoms"].position[0, 0] + 5, lambda t, s: s)
+        ),
+        lambda bath: pk.Subcycle(bath, 2),
+    ],
+)
+def test_the_energy_of_a_bath_inside_counts(around):
+    atoms = pk.Particles([[0.3, 0.2], [1.2, 0.1]], [[1.0, 0.5], [-0.3, 0.4]])
+    bath = pk.NoseHooverChain(pk.HarmonicTrap(1.0, component="atoms"), temperature=1.0, period=2.0)
+    state = {"atoms": atoms, "thermostat": pk.integrators.ThermostatChain.at_rest()}
+    record = pk.Every(20, energy=pk.quantities.ConservedEnergy())
+    sim = pk.Simulation(around(bath), dt=0.02, observers=record)
+    energy = np.asarray(pk.simulate(sim, state, 200).frames["energy"])
+    np.testing.assert_allclose(energy, energy[0], rtol=2e-3)

@@ -376,3 +376,17 @@ def test_large_matrices_are_contracted():
     found = q.LocalOperator(matrix, 2, 0).apply(state.amplitudes)
     expected = np.einsum("caed,dbe->abc", matrix.reshape(3, 3, 3, 3), psi)
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_many_outcomes_are_all_drawn_in_single_precision():
+    sites = 13
+    uniform = q.StateVector(jnp.full((2,) * sites, 2.0 ** (-sites / 2), jnp.complex64))
+    drawn = np.asarray(uniform.sample(0, 40_000))
+    np.testing.assert_allclose(drawn.mean(0), 0.5, atol=0.02)
+    counts = np.bincount(drawn @ (1 << np.arange(sites)), minlength=2**sites)
+    # Poisson's: mean and variance alike.
+    np.testing.assert_allclose(counts.var() / counts.mean(), 1.0, atol=0.1)
+    weights = jnp.zeros(2**sites, jnp.complex64).at[jnp.array([5, 6000])].set(0.5**0.5)
+    drawn = np.asarray(q.StateVector(weights.reshape((2,) * sites)).sample(1, 500))
+    places = drawn @ (1 << np.arange(sites)[::-1])
+    assert set(places.tolist()) == {5, 6000}

@@ -234,3 +234,24 @@ def test_over_devices_changed_bonds_act_at_once(verb, emulated_devices):
     other = bonded([[4, 5], [6, 7]])
     found = verb(other, carry, 20, devices=2).state.velocity
     np.testing.assert_allclose(found, verb(other, carry.state, 20).state.velocity, atol=1e-12)
+
+
+def test_a_cell_of_many_in_single_precision_keeps_its_change():
+    grid = pk.Grid([1.0, 1.0], (128, 128))
+    field = pk.Field(jnp.full(grid.shape, 300.0, jnp.float32), grid)
+    sim = pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(1e-9)), dt=1e-3)
+    carry = pk.simulate(sim, field, 1).carry
+    data = carry.state.data.at[5, 7].add(0.01)
+    after = pk.simulate(sim, carry.replace(state=carry.state.replace(data=data)), 1).state.data
+    np.testing.assert_allclose(after[5, 7] - after[5, 8], 0.01, rtol=0.02)
+
+
+def test_a_weak_force_beside_a_strong_one_is_that_of_now():
+    sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.01)
+    start = pk.Particles(jnp.asarray([[1000.0, 0.0], [0.0, 0.0]], jnp.float32))
+    carry = pk.simulate(sim, start, 1).carry
+    moved = carry.state.replace(position=carry.state.position.at[1, 0].add(0.1))
+    found, expected = (
+        pk.simulate(sim, x, 1).state.velocity[1, 0] for x in (carry.replace(state=moved), moved)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4)

@@ -228,3 +228,16 @@ def test_devices_change_no_bit(update, monkeypatch):
     for name in ("energy", "order"):
         np.testing.assert_array_equal(alone.frames[name], over.frames[name])
     assert len(np.unique(np.asarray(alone.frames["energy"]))) > 2
+
+
+@pytest.mark.parametrize("gain", ["coupling", "field"])
+def test_members_of_a_sweep_without_clusters_fail(gain):
+    grid = Grid([8.0, 8.0], (8, 8))
+    model = PottsModel(3, 1.0, 0.5)
+    sim = pk.Simulation(
+        SwendsenWang(model, 2.0), dt=1.0, observers=pk.Every(5, s=lambda s: s.state.data)
+    )
+    where = lambda m: getattr(pk.find(m, PottsModel), gain)
+    over = pk.SweepAxis(where, [0.5, -0.5], name=gain)
+    found = pk.sweep((sim, Spins(0, grid)), 10, over=over, key=0, progress=False)
+    np.testing.assert_array_equal(found.ok, [True, False])

@@ -45,22 +45,26 @@ class FreeEnergies:
     temperature: np.ndarray
     _mbar: Any
     _shape: tuple[int, int]
+    _energies: np.ndarray | None = None  # of each frame, where all states have one energy
 
     def __repr__(self) -> str:
         pairs = zip(self.values, self.errors, strict=True)
         return f"FreeEnergies({', '.join(f'{v:.4g} ± {e:.2g}' for v, e in pairs)})"
 
     def mean(
-        self, x: ArrayLike, *, target: ArrayLike = 0.0, temperature: float | None = None
+        self, x: ArrayLike, *, target: ArrayLike | None = None, temperature: float | None = None
     ) -> Estimate:
         """The mean of a quantity in the state `target`, from the frames of all states.
 
         **Arguments:**
 
         - `x`: its values in all frames, `[states frames]`.
-        - `target`: the energy of each frame in the state that is asked for, `[states frames]`. Where the
-          energies given were those of biases, that without a bias is 0.
+        - `target`: the energy of each frame in the state that is asked for, `[states frames]`: 0 without a
+          bias, where the energies given were those of biases alone. May be left out where states differ in
+          temperature alone.
         - `temperature`: k_B T of that state; that of the first if left out.
+
+        **Errors:** `ParameterError` where `target` is missing.
         """
         values = self._flat(x, "x")
         mean, error = self._expectations(values[None], target, temperature)
@@ -71,7 +75,7 @@ class FreeEnergies:
         x: ArrayLike,
         edges: ArrayLike,
         *,
-        target: ArrayLike = 0.0,
+        target: ArrayLike | None = None,
         temperature: float | None = None,
     ) -> Profile:
         """The free energy along a variable, −k_B T ln p(x), from the frames of all states.
@@ -96,8 +100,14 @@ class FreeEnergies:
         return Profile(0.5 * (edges[1:] + edges[:-1]), free_energy, error, counts)
 
     def _expectations(
-        self, values: np.ndarray, target: ArrayLike, temperature: float | None
+        self, values: np.ndarray, target: ArrayLike | None, temperature: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
+        target = self._energies if target is None else target
+        if target is None:
+            raise ParameterError(
+                "say in which state: target=0.0 is that without a bias, where the energies given were those of "
+                "biases alone; else target= is the energy of each frame in the state, [states frames]"
+            )
         kT = float(self.temperature[0] if temperature is None else temperature)
         reduced = self._flat(np.broadcast_to(target, self._shape), "target") / kT
         # Logarithms of indicators that are 0, which pymbar takes on the way.
@@ -141,7 +151,8 @@ def free_energies(
     3, 26 (2007), for the statistical inefficiency.
     """
     energies = np.asarray(energies, float)
-    if energies.ndim == 2:
+    common = energies if energies.ndim == 2 else None
+    if common is not None:
         energies = np.repeat(energies[:, :, None], energies.shape[0], axis=2)
     if energies.ndim != 3 or energies.shape[0] != energies.shape[2] or energies.shape[0] < 2:
         raise ShapeError(
@@ -165,8 +176,9 @@ def free_energies(
     differences = scale * np.asarray(found["Delta_f"])
     errors = scale * np.asarray(found["dDelta_f"])
     return FreeEnergies(
-        differences[0], errors[0], differences, errors, overlap, rows, kT, mbar, energies.shape[:2]
-    )
+        differences[0], errors[0], differences, errors, overlap, rows, kT, mbar, energies.shape[:2],
+        common,
+    )  # fmt: skip
 
 
 def _inefficiency(pymbar: Any, reduced: np.ndarray, k: int) -> int:

@@ -15,7 +15,7 @@ def umbrella_energies(
     """The energies that the springs of all windows would have in all frames, ½ k (x − c)².
 
         found = free_energies(umbrella_energies(x, 50.0, centers), temperature)
-        found.profile(x, edges)
+        found.profile(x, edges, target=0.0)
 
     **Arguments:**
 
@@ -71,4 +71,4 @@ def wham(
     binned = np.where(inside, middle[np.clip(bins, 0, len(middle) - 1)], x)
     energies = umbrella_energies(binned, stiffness, centers, period=period)
     found = free_energies(energies, temperature, subsample=subsample)
-    return found.profile(x, edges), found
+    return found.profile(x, edges, target=0.0), found

@@ -71,6 +71,9 @@ class AbstractBath(AbstractIntegrator):
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: BathAux) -> BathAux:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
 
+    def is_aux_of(self, state: State, aux: BathAux) -> Bool[Array, ""] | None:
+        return self.integrator.is_aux_of(state, aux[0])
+
     def memory(self, aux: BathAux) -> PyTree:
         return self.integrator.memory(aux[0]), tuple(aux[1:])
 

@@ -10,7 +10,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import DeclarationError, State, concrete_value
 from physkit.geometry import Grid
-from physkit.spins import AbstractSpinModel, PottsModel, Spins, has_neighbors, neighbor_values
+from physkit.spins import (
+    UNDEFINED,
+    AbstractSpinModel,
+    PottsModel,
+    Spins,
+    has_neighbors,
+    neighbor_values,
+)
 
 from .._integrator import StepSize
 from ..baths._targets import Target, as_target
@@ -87,7 +94,15 @@ class SwendsenWang(AbstractSpinUpdate):
             jnp.int32
         )
         new = values[jnp.minimum(chosen, len(values) - 1)]
+        # In a sweep no number can be seen before: no value of a spin is true of a model without clusters.
+        new = jnp.where(self._makes_clusters(), new, jnp.asarray(UNDEFINED, new.dtype))
         return spins.with_values(jnp.where(labels == _FIELD, now, new))
+
+    def _makes_clusters(self) -> Bool[Array, ""]:
+        least = jnp.min(self.model.coupling)
+        if isinstance(self.model, PottsModel):
+            least = jnp.minimum(least, jnp.min(self.model.field))
+        return least >= 0
 
 
 def cluster_labels(grid: Grid, bonds: Bonds, labels: Int[Array, "..."]) -> Int[Array, "..."]:

@@ -24,7 +24,7 @@ from physkit.core import (
     require_positive,
     static,
 )
-from physkit.particles import Particles, descend
+from physkit.particles import AbstractBodies, Particles, descend
 from physkit.particles.forces import Forces
 
 from .._accept_reject import choose, energy_of, is_accepted
@@ -110,7 +110,7 @@ class BasinHopping(AbstractIntegrator):
         del dt
         for name in self.force.components:
             part = get_component(state, name)
-            if not isinstance(part, Particles):
+            if isinstance(part, AbstractBodies) and not isinstance(part, Particles):
                 raise ComponentError(
                     f"BasinHopping moves point particles; {name or 'the state'} is {type(part).__name__}"
                 )

@@ -37,6 +37,9 @@ from ..runge_kutta._tendencies import check_rate_shapes, terms_with_caches
 Modes = dict[str | None, Array]  # Fourier coefficients, or a function of the modes, by component
 ModalRates = dict[str | None, Array | None]  # d modes / dt, None for 0
 Weight = float | Array | None  # None for 0
+_ROUNDING = (
+    8  # eps of the largest value: how far one transform of the same coefficients is from another
+)
 
 
 class SemilinearPlan(Module):
@@ -157,6 +160,16 @@ class AbstractSemilinear(AbstractIntegrator):
 
     def materialize(self, plan: SemilinearPlan, state: State, aux: SemilinearAux) -> State:
         return _detach_coefficients(make_stage_state(state, aux.modes), aux.modes)
+
+    def is_aux_of(self, state: State, aux: SemilinearAux) -> Bool[Array, ""] | None:
+        held = make_stage_state(state, aux.modes)
+        found = []
+        for name in aux.modes:
+            given, there = (get_component(x, name).data for x in (state, held))
+            comm = get_component(state, name).grid.space.comm
+            size, change = (comm.pmax(jnp.max(jnp.abs(x))) for x in (given, given - there))
+            found.append(~(change > _ROUNDING * jnp.finfo(size.dtype).eps * size))
+        return jnp.all(jnp.stack(found)) if found else None
 
     def is_unresolved(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     Aux,
@@ -85,6 +85,9 @@ class CFLSubsteps(AbstractIntegrator):
         inner = self.integrator.refresh(self._plan(clock, state), clock, state, aux.inner)
         return CFLSubstepsAux(inner, aux.faults)
 
+    def is_aux_of(self, state: State, aux: CFLSubstepsAux) -> Bool[Array, ""] | None:
+        return self.integrator.is_aux_of(state, aux.inner)
+
     def memory(self, aux: CFLSubstepsAux) -> PyTree:
         return self.integrator.memory(aux.inner)
 
@@ -119,6 +122,9 @@ class CFLSubsteps(AbstractIntegrator):
         # A state that was advanced by sub-steps that are too long must not pass for a result.
         faults = aux.faults.set_if(Fault.COURANT, too_many)
         return poison_where(state, too_many), CFLSubstepsAux(inner, faults)
+
+    def bath_energy(self, clock: Clock, state: State, aux: CFLSubstepsAux) -> Float[Array, ""]:
+        return self.integrator.bath_energy(clock, state, aux.inner)
 
     def terms(self, aux: CFLSubstepsAux) -> TermsWithCaches:
         return self.integrator.terms(aux.inner)

@@ -142,6 +142,9 @@ class Events(AbstractIntegrator):
     ) -> tuple[Aux, Faults]:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
 
+    def is_aux_of(self, state: State, aux: tuple[Aux, Faults]) -> Bool[Array, ""] | None:
+        return self.integrator.is_aux_of(state, aux[0])
+
     def memory(self, aux: tuple[Aux, Faults]) -> PyTree:
         return self.integrator.memory(aux[0])
 
@@ -165,6 +168,9 @@ class Events(AbstractIntegrator):
         start = jnp.zeros_like(clock.dt), state, inner
         done, state, inner = jax.lax.scan(segment, start, None, length=self.max_events + 1)[0]
         return state, (inner, faults.set_if(Fault.SOLVER, ~(done >= 1)))
+
+    def bath_energy(self, clock: Clock, state: State, aux: tuple[Aux, Faults]) -> Float[Array, ""]:
+        return self.integrator.bath_energy(clock, state, aux[0])
 
     def terms(self, aux: tuple[Aux, Faults]) -> TermsWithCaches:
         return self.integrator.terms(aux[0])

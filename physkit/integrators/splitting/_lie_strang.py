@@ -43,6 +43,12 @@ class AbstractSplitting(AbstractIntegrator):
         triples = zip(self.parts, plan, aux, strict=True)
         return tuple(part.refresh(part_plan, clock, state, old) for part, part_plan, old in triples)
 
+    def is_aux_of(self, state: State, aux: tuple[Aux, ...]) -> Bool[Array, ""] | None:
+        pairs = zip(self.parts, aux, strict=True)
+        found = [part.is_aux_of(state, part_aux) for part, part_aux in pairs]
+        known = [x for x in found if x is not None]
+        return jnp.all(jnp.stack(known)) if known else None
+
     def memory(self, aux: tuple[Aux, ...]) -> tuple[PyTree, ...]:
         pairs = zip(self.parts, aux, strict=True)
         return tuple(part.memory(part_aux) for part, part_aux in pairs)

@@ -41,6 +41,9 @@ class Subcycle(AbstractIntegrator):
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(plan, clock, state, aux)
 
+    def is_aux_of(self, state: State, aux: Aux) -> Bool[Array, ""] | None:
+        return self.integrator.is_aux_of(state, aux)
+
     def memory(self, aux: Aux) -> PyTree:
         return self.integrator.memory(aux)
 

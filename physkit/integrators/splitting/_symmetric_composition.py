@@ -49,6 +49,9 @@ class Composition(AbstractIntegrator):
     def refresh(self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(self._any_plan(plan), clock, state, aux)
 
+    def is_aux_of(self, state: State, aux: Aux) -> Bool[Array, ""] | None:
+        return self.integrator.is_aux_of(state, aux)
+
     def memory(self, aux: Aux) -> PyTree:
         return self.integrator.memory(aux)
 

@@ -36,12 +36,9 @@ from physkit.parallel import AbstractComm, SerialComm
 
 from ._simulation import Simulation
 
-# What rounding makes of coefficients and forces that are computed again, in eps. Coefficients, of the root of
-# the mean square: transforms there and back take one to three.
-_TRANSFORM_ROUNDING = 16
-# Forces, of the largest one. Where terms cancel to less than a part in so many, new forces are taken, which are
-# as good as the old ones, though not the same bits.
-_FORCE_ROUNDING = 1024
+# In eps of the largest number, what rounding makes of forces that are computed again. Where terms cancel to
+# less than a part in so many, new forces are taken: as good as the old ones, though not the same bits.
+_ROUNDING = 1024
 
 
 class GuardState(Module):
@@ -192,11 +189,11 @@ def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
     new, new_form = jax.tree.flatten(refresh_aux(sim, carry).aux)
     if form != new_form or all(a is b for a, b in zip(old, new, strict=True)):
         return carry
-    changed = [
-        _differs(a, b)
-        for a, b in zip(old, new, strict=True)
-        if jnp.issubdtype(a.dtype, jnp.inexact)
-    ]
+    pairs = list(zip(old, new, strict=True))
+    changed = [_differs(a, b) for a, b in pairs if jnp.issubdtype(a.dtype, jnp.floating)]
+    is_same_state = sim.integrator.is_aux_of(carry.state, carry.aux)
+    if is_same_state is not None:
+        changed.append(~is_same_state)
     is_other = jnp.any(jnp.stack(changed)) if changed else jnp.array(False)
     # On all devices alike: forces of particles of two devices belong together.
     is_other = _communicator(carry.state).pmax(is_other.astype(jnp.int32)) > 0
@@ -204,8 +201,11 @@ def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
     def choose(a: Array, b: Array) -> Array:
         if a is b or jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
             return a
-        kept = with_tangent_of(a, b) if jnp.issubdtype(a.dtype, jnp.inexact) else a
-        return jnp.where(is_other, b, kept)
+        if not jnp.issubdtype(a.dtype, jnp.inexact):
+            return jnp.where(is_other, b, a)
+        # A row of its own for each particle: a weak force may have changed beside strong ones.
+        is_new = _differs(a, b, axis=-1) if a.ndim > 1 and not jnp.iscomplexobj(a) else False
+        return jnp.where(is_other | is_new, b, with_tangent_of(a, b))
 
     return carry.replace(aux=form.unflatten(map(choose, old, new)))
 
@@ -220,17 +220,14 @@ def _communicator(state: State) -> AbstractComm:
     return spaces[0].comm if spaces else SerialComm()
 
 
-def _differs(a: Array, b: Array) -> Bool[Array, ""]:
-    """Whether two arrays differ by more than rounding."""
+def _differs(a: Array, b: Array, axis: int | None = None) -> Bool[Array, "..."]:
+    """Whether two arrays differ by more than rounding, as a whole or along an axis."""
     a, b = jax.lax.stop_gradient((a, b))
-    size, eps = jnp.max(jnp.abs(a), initial=0), jnp.finfo(a.dtype).eps
-    if jnp.iscomplexobj(a):
-        # Fourier coefficients of the state itself: no change of it may be lost that is more than a transform
-        # rounds. What is new in one cell is little in every mode, beside the largest one even less.
-        scale = jnp.where(size > 0, size, 1)
-        change, whole = (jnp.linalg.norm(jnp.abs(x) / scale) for x in (b - a, a))
-        return change > _TRANSFORM_ROUNDING * eps * whole
-    return jnp.any(jnp.abs(a - b) > _FORCE_ROUNDING * eps * size)
+    keep = axis is not None
+    size = jnp.max(jnp.abs(a), initial=0, axis=axis, keepdims=keep)
+    return jnp.any(
+        jnp.abs(a - b) > _ROUNDING * jnp.finfo(a.dtype).eps * size, axis=axis, keepdims=keep
+    )
 
 
 def require_no_key(key: Key | None) -> None:

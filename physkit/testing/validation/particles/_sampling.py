@@ -100,7 +100,9 @@ def umbrella_of_a_double_well() -> dict[str, Any]:
     found = sweep((sim, starts[0]), 60_000, over=over, key=0, progress=False)
     x = np.asarray(found["x"])[:, 50:]
     edges = np.linspace(-1.4, 1.4, 57)
-    mbar = free_energies(umbrella_energies(x, stiffness, centers), TEMPERATURE).profile(x, edges)
+    mbar = free_energies(umbrella_energies(x, stiffness, centers), TEMPERATURE).profile(
+        x, edges, target=0.0
+    )
     binned, _ = wham(x, edges, stiffness, centers, TEMPERATURE)
     exact = _well(mbar.centers)
     deviation = [p.free_energy - exact - np.mean(p.free_energy - exact) for p in (mbar, binned)]
