@@ -236,3 +236,10 @@ def test_bad_input_of_finite_volumes_is_an_error():
         ShallowWaterFV(reconstruction=WENO5())
     with pytest.raises(ShapeError, match="bed of shape"):
         ShallowWaterFV(bed=jnp.ones(3)).rate(CLOCK, waves(TORUS))
+
+
+def test_water_on_a_line_does_not_turn():
+    grid = Grid(Box([1.0], False), (8,))
+    sim = Simulation(SSPRK2(ShallowWaterFV(coriolis=1.0)), dt=0.01)
+    with pytest.raises(ShapeError, match="on a line leave them out"):
+        simulate(sim, ShallowWaterState.of(grid, 1.0, 0.1, Mirror()), 1)

@@ -7,19 +7,21 @@ from jaxtyping import Array
 
 from physkit.core import safe_clip, safe_minimum
 
-from ._riemann_solvers import RiemannLaw, Rusanov, Variables
+from ._faces import SolvedLaw, primitive_variables, with_carried
+from ._riemann_solvers import Rusanov, Variables
 
 _LEAST = 1e-3  # of what a first-order step would leave
 
 
 def limit_to_positive(
-    law: RiemannLaw,
+    law: SolvedLaw,
     positive: Callable[[Variables], tuple[Array, ...]],
     below: Variables,
     above: Variables,
     fluxes: Variables,
     axis: int,
     ratio: Array,
+    carried: int = 0,
 ) -> Variables:
     """Fluxes, as much of them as keeps positive what must be, and a first-order flux for the rest.
 
@@ -32,17 +34,20 @@ def limit_to_positive(
 
     - `positive`: conserved variables → what must be positive, one after the other: concave functions, each as
       long as those before are positive.
-    - `below`, `above`: conserved variables of the cells on both sides of each face.
+    - `below`, `above`: conserved variables of the cells on both sides of each face. The last `carried` of them
+      flow with the mass: there is as much of them in what remains of a flux.
     - `ratio`: 2d · dt / h.
 
     **Reference:** Hu, Adams & Shu, J. Comput. Phys. 242, 169 (2013); with every quantity's own concavity
     instead of a search.
     """
-    safe = Rusanov().flux(law, law.primitive(below), law.primitive(above), axis)
+    n = len(fluxes) - carried
+    sides = (primitive_variables(law, side, carried) for side in (below, above))
+    safe = with_carried(law, Rusanov().flux, *sides, carried, axis)
 
     def after(flux: Variables) -> tuple[tuple[Array, ...], ...]:
-        low = tuple(u - ratio * f for u, f in zip(below, flux, strict=True))
-        high = tuple(u + ratio * f for u, f in zip(above, flux, strict=True))
+        low = tuple(u - ratio * f for u, f in zip(below[:n], flux[:n], strict=True))
+        high = tuple(u + ratio * f for u, f in zip(above[:n], flux[:n], strict=True))
         return positive(low), positive(high)
 
     first = after(safe)

@@ -17,13 +17,14 @@ PointValues: TypeAlias = ArrayLike | Sequence | Field | Callable[..., ArrayLike]
 
 
 def evaluate_at_points(grid: Grid, value: PointValues, location: Location) -> Array:
-    """`value` as an array that broadcasts over the points; bare numbers get the default precision."""
+    """`value` as an array that broadcasts over the points; bare and whole numbers get the default precision."""
     if isinstance(value, Field):
         value = value.data
     # What has a dtype is an array, even if it can be called.
     elif callable(value) and not hasattr(value, "dtype"):
         value = value(*grid.coordinates(location))
-    return jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
+    is_inexact = hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.inexact)
+    return jnp.asarray(value) if is_inexact else jnp.asarray(value, float)
 
 
 def values_at_points(

@@ -58,7 +58,7 @@ class Enstrophy(AbstractQuantity):
         flow = require_field(snapshot, self.component)
         is_vorticity = not flow.vector and _balanced_flow(snapshot, self.component) is None
         if is_vorticity:
-            return _half_square(flow)
+            return _half_square(_vorticity(flow))
         return _half_square(curl(_velocity(snapshot, self.component), Spectral()))
 
 
@@ -109,13 +109,23 @@ def _velocity(snapshot: Snapshot, component: str | None) -> Field:
         return flow
     law = _balanced_flow(snapshot, component)
     if law is None:
-        return velocity_from_vorticity(flow)
+        return velocity_from_vorticity(_vorticity(flow))
     if flow.components:
         raise ObserverError(
             f"{type(law).__name__} moves layers, which this quantity cannot weigh by their depths: observe "
             "a function, lambda now: law.energy(now.state)"
         )
     return stack(law.velocity(flow))
+
+
+def _vorticity(flow: Field) -> Field:
+    """**Errors:** `ObserverError` for a field of several numbers, such as vorticity, divergence and depth."""
+    if flow.components:
+        raise ObserverError(
+            f"expected a velocity, a vector field, or a vorticity; got a field of {list(flow.components)} "
+            "numbers: observe a function of the state"
+        )
+    return flow
 
 
 def _balanced_flow(snapshot: Snapshot, component: str | None) -> AbstractBalancedFlow | None:

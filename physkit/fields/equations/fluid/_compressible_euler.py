@@ -253,12 +253,11 @@ class CompressibleEuler(AbstractConservationLaw):
     ) -> Variables:
         if not self.keeps_positive or dt is None:
             return fluxes
-        n = grid.dimension + 2
         ratio = (2 * grid.dimension) * dt / grid.spacing[axis]
-        limited = limit_to_positive(
-            self, self._positive_quantities, below[:n], above[:n], fluxes[:n], axis, ratio
+        carried = len(fluxes) - (grid.dimension + 2)
+        return limit_to_positive(
+            self, self._positive_quantities, below, above, fluxes, axis, ratio, carried
         )
-        return *limited, *fluxes[n:]
 
     def _positive_quantities(self, conserved: Variables) -> tuple[Array, ...]:
         values = self.primitive(conserved)

@@ -6,6 +6,7 @@ from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -15,6 +16,7 @@ from physkit.core import (
     Rate,
     ShapeError,
     State,
+    concrete_value,
     get_component,
     param,
     recomputed,
@@ -171,6 +173,14 @@ class ShallowWaterFV(AbstractConservationLaw):
         return mass, with_velocity_of(left), with_velocity_of(right)
 
     # --- its rate -------------------------------------------------------------------------------
+
+    def check_state(self, state: State) -> None:
+        super().check_state(state)
+        water = self._require_water(state)
+        numbers = [concrete_value(x) for x in (self.coriolis, self.beta)]
+        turns = any(x is not None and x.dtype != object and np.any(x != 0) for x in numbers)
+        if water.grid.dimension == 1 and turns:
+            raise ShapeError("coriolis and beta turn water in the plane; on a line leave them out")
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         law = self._with_dry_depth(self._require_water(state))
