@@ -237,9 +237,10 @@ class AbstractIntegrator(Module):
         return any(inner.staggers_time for inner in _integrators_inside(self))
 
     @property
-    def moves_by_proper_velocity(self) -> bool:
-        """Whether the `velocity` of its particles is γv; by default, whether a part says so."""
-        return any(inner.moves_by_proper_velocity for inner in _integrators_inside(self))
+    def proper_velocity_components(self) -> tuple[str | None, ...]:
+        """Components of particles whose `velocity` is γv; by default, those of the parts."""
+        inner = _integrators_inside(self)
+        return tuple(name for one in inner for name in one.proper_velocity_components)
 
     def draws_momentum(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> bool:
         """Whether a step may change the total momentum by noise; by default, whether it draws any.

@@ -243,6 +243,17 @@ def test_energies_of_fast_charges_are_relativistic():
     for quantity in (pk.TotalEnergy(), pk.PotentialEnergy(), pk.quantities.ConservedEnergy()):
         with pytest.raises(NoEnergyError, match="RelativisticKineticEnergy"):
             recorded(quantity)
+    guard = pk.guards.EnergyDrift(5, energy=pk.electromagnetism.RelativisticKineticEnergy())
+    moved = RelativisticMotion([0.0, 0, 1.0])
+    assert pk.run(Simulation(moved, 0.01, guards=[guard]), one, 5, progress=False).steps == 5
+    both = {"fast": one, "slow": Particles([[0.0, 0, 0]], [[0.1, 0, 0]], 2.0)}
+    apart = pk.Lie(
+        RelativisticMotion([0.0, 0, 1.0], component="fast"),
+        pk.VelocityVerlet(pk.HarmonicTrap(0.0, component="slow")),
+    )
+    record = Every(1, slow=pk.KineticEnergy("slow"))
+    slow = simulate(Simulation(apart, 0.01, record), both, 1).frames["slow"]
+    np.testing.assert_allclose(slow, 0.01, rtol=1e-12)
     for quantity in (pk.KineticEnergy(), pk.Temperature()):
         with pytest.raises(ObserverError, match=r"holds γv(.|\n)*RelativisticKineticEnergy"):
             recorded(quantity)

@@ -97,8 +97,8 @@ class ParticleInCell(AbstractStateless):
         return True
 
     @property
-    def moves_by_proper_velocity(self) -> bool:
-        return True
+    def proper_velocity_components(self) -> tuple[str | None, ...]:
+        return tuple(self.species)
 
     def prepare(self, state: State, dt: StepSize) -> Plan:
         field = self.maxwell.field(state)

@@ -85,8 +85,8 @@ class RelativisticMotion(AbstractOneStep):
         return ((type(self).__name__, self.component),)
 
     @property
-    def moves_by_proper_velocity(self) -> bool:
-        return True
+    def proper_velocity_components(self) -> tuple[str | None, ...]:
+        return (self.component,)
 
     def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         particles = charged_particles(self, state, self.component)

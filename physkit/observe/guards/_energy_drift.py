@@ -14,6 +14,7 @@ from physkit.core import (
     param,
     static,
 )
+from physkit.particles import kinetic_energy
 
 from .._observer import (
     AbstractObserver,
@@ -22,8 +23,9 @@ from .._observer import (
     as_quantity,
     check_optional_interval,
 )
+from .._selection import select_particle_components
 from .._snapshot import Snapshot
-from ..quantities._energies import KineticEnergy, TotalEnergy
+from ..quantities._energies import TotalEnergy
 
 
 class ReferenceEnergy(Module):
@@ -73,7 +75,8 @@ class EnergyDrift(AbstractObserver):
     def init(self, snapshot: Snapshot) -> ReferenceEnergy:
         energy = self.energy(snapshot)
         # E(0) may be near zero where potential and kinetic energy cancel: its own size is then no scale.
-        return ReferenceEnergy(energy, jnp.maximum(jnp.abs(energy), KineticEnergy()(snapshot)))
+        kinetic = sum(kinetic_energy(p) for p in select_particle_components(snapshot, None))
+        return ReferenceEnergy(energy, jnp.maximum(jnp.abs(energy), kinetic))
 
     def __call__(
         self, snapshot: Snapshot, observer_state: ReferenceEnergy

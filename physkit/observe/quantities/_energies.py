@@ -53,7 +53,8 @@ class KineticEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        if snapshot.integrator.moves_by_proper_velocity:
+        fast = snapshot.integrator.proper_velocity_components
+        if fast and (self.component is None or self.component in fast):
             raise ObserverError(
                 "½ m v² is not the kinetic energy of particles whose `velocity` holds γv, and no temperature "
                 "follows from it: record electromagnetism.RelativisticKineticEnergy(speed_of_light=…)"

@@ -113,7 +113,7 @@ def _velocity(snapshot: Snapshot, component: str | None) -> Field:
     if flow.components:
         raise ObserverError(
             f"{type(law).__name__} moves layers, which this quantity cannot weigh by their depths: observe "
-            "a function, lambda now: law.energy(now.state)"
+            "a function of the state; the energy is law.energy(state)"
         )
     return stack(law.velocity(flow))
 

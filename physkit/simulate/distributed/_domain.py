@@ -38,7 +38,14 @@ from physkit.particles import AbstractShardedCache
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
-from ..loop._carry import Carry, check_state, refresh_aux, require_no_key, summary
+from ..loop._carry import (
+    Carry,
+    check_state,
+    follow_parameters,
+    refresh_aux,
+    require_no_key,
+    summary,
+)
 from ..loop._carry_parameters import has_parameters_of
 from ..loop._chunk_program import (
     ChunkAttempt,
@@ -177,7 +184,10 @@ class DistributedDomain:
         """`carry`, made by whatever simulation, with the forces of this one."""
         if has_parameters_of(self.sim, carry.carry):
             return carry
-        return self._refresh(carry.replace(aux=with_own_tables(carry.aux)))
+        carry = carry.replace(aux=with_own_tables(carry.aux))
+        parts = self.spmd(follow_parameters)(self.sharded_sim, carry.carry)
+        # Other bonds may need more room.
+        return fit_capacities(ShardedCarry(parts, self.devices), self.sharded_sim, self.spmd)
 
     def rebuild_caches(self, carry: ShardedCarry) -> ShardedCarry:
         """`carry` with lists and forces made anew, with the capacity that they need."""

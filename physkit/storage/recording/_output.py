@@ -108,7 +108,8 @@ class Output:
                     f"{file.path} holds frames of a run without a checkpoint to go on from: remove "
                     "it, or give this run another folder"
                 )
-        self._require_alone()
+        if self._sharding is None:  # else the others' files are listed, too
+            self._require_alone()
         # A random id ties files and checkpoints of one run together. All processes take the first one's.
         self._run = self._process_group.all_gather_object(
             secrets.token_hex(8), "the name of a run"
