@@ -432,7 +432,9 @@ def test_limited_fluxes_carry_as_much_as_there_is_in_their_mass():
     """Gas that flies apart, with as much of a substance everywhere."""
     grid = pk.Grid(pk.Box([1.0], False), (64,))
     apart = lambda x: jnp.where(x < 0.5, -4.0, 4.0)
-    gas = pk.components.Gas.from_primitive(grid, 1.0, apart, 0.4, 1.4, pk.Outflow(), scalars=(1.0,))
+    gas = pk.components.Gas.from_primitive(
+        grid, 1.0, apart, 0.4, 1.4, pk.boundaries.Outflow(), scalars=(1.0,)
+    )
     law = pk.equations.CompressibleEuler(
         1.4, pk.riemann_solvers.Roe(), pk.reconstructions.WENO5(), keeps_positive=True
     )
@@ -452,7 +454,9 @@ def test_limited_fluxes_carry_as_much_as_there_is_in_their_mass():
 def test_whole_numbers_are_no_reason_to_cut_others():
     grid = pk.Grid(pk.Box([2.0], False), (8,))
     steps = lambda x: jnp.where(x < 1, 2, 1)
-    gas = pk.components.Gas.from_primitive(grid, steps, jnp.ones(8, int), steps, 1.4, pk.Outflow())
+    gas = pk.components.Gas.from_primitive(
+        grid, steps, jnp.ones(8, int), steps, 1.4, pk.boundaries.Outflow()
+    )
     np.testing.assert_allclose(gas.energy.data[0], 2 / 0.4 + 0.5 * 2)
     water = ShallowWaterState.of(grid, steps, 0.5, pk.Mirror())
     np.testing.assert_allclose(water.momentum.data[0], 0.5 * steps(grid.coordinates()[0]))
