@@ -58,7 +58,7 @@ def _is_of(dtype: DTypeLike, x: ArrayLike) -> bool:
     return jnp.result_type(x) == dtype and jnp.ndim(x) > 0 and jnp.size(x) > 0
 
 
-def _scale_each(arrays: list[Array], factor: Array) -> list[Array]:
+def _scale_each(arrays: list[Array], factor: ArrayLike) -> list[Array]:
     return [x * factor for x in arrays]
 
 
