@@ -458,5 +458,5 @@ def test_whole_numbers_are_no_reason_to_cut_others():
         grid, steps, jnp.ones(8, int), steps, 1.4, pk.boundaries.Outflow()
     )
     np.testing.assert_allclose(gas.energy.data[0], 2 / 0.4 + 0.5 * 2)
-    water = ShallowWaterState.of(grid, steps, 0.5, pk.Mirror())
+    water = ShallowWaterState.of(grid, steps, 0.5, pk.boundaries.Mirror())
     np.testing.assert_allclose(water.momentum.data[0], 0.5 * steps(grid.coordinates()[0]))

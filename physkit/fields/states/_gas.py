@@ -105,7 +105,7 @@ class Gas(AbstractFieldGroup):
         if isinstance(velocity, Field):
             velocity = velocity.data
         if not isinstance(velocity, tuple | list):
-            is_stacked = jnp.ndim(velocity) > grid.dimension
+            is_stacked = not callable(velocity) and jnp.ndim(velocity) > grid.dimension
             velocity = tuple(velocity) if is_stacked else (velocity,)
         if len(velocity) != grid.dimension:
             raise ShapeError(
