@@ -436,7 +436,7 @@ def test_limited_fluxes_carry_as_much_as_there_is_in_their_mass():
         grid, 1.0, apart, 0.4, 1.4, pk.boundaries.Outflow(), scalars=(1.0,)
     )
     law = pk.equations.CompressibleEuler(
-        1.4, pk.riemann_solvers.Roe(), pk.reconstructions.WENO5(), keeps_positive=True
+        1.4, pk.riemann.Roe(), pk.reconstructions.WENO5(), keeps_positive=True
     )
     dt = jnp.asarray(0.4 / 64 / 5.2)
 
