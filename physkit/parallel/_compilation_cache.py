@@ -40,6 +40,9 @@ def use_compilation_cache(
 
     **Notes:** processes may share the folder: each reads and writes under a lock. What a kill or a full disk
     has cut off is removed by the next call. On a full disk JAX warns, and the run goes on.
+
+    Several devices of one CPU: XLA mixes up the reductions of some programs that it reads, seen with
+    `CFLSubsteps` in JAX 0.10 and 0.12, and the process dies. JAX_ENABLE_COMPILATION_CACHE=false avoids it.
     """
     chosen = jax.config.jax_compilation_cache_dir
     if folder is None and chosen:
