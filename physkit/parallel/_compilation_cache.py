@@ -3,6 +3,7 @@
 import os
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import filelock
@@ -41,8 +42,8 @@ def use_compilation_cache(
     **Notes:** processes may share the folder: each reads and writes under a lock. What a kill or a full disk
     has cut off is removed by the next call. On a full disk JAX warns, and the run goes on.
 
-    Several devices of one CPU: XLA mixes up the reductions of some programs that it reads, seen with
-    `CFLSubsteps` in JAX 0.10 and 0.12, and the process dies. JAX_ENABLE_COMPILATION_CACHE=false avoids it.
+    A process that runs a program over several CPU devices keeps and reads none from then on: XLA loses
+    the order of collectives in what it reads, see `stop_caching_on_cpus`. Those on GPUs are kept.
     """
     chosen = jax.config.jax_compilation_cache_dir
     if folder is None and chosen:
@@ -73,6 +74,20 @@ def use_compilation_cache(
         os.environ[name.upper()] = str(value)
     compilation_cache.reset_cache()  # JAX may have opened another folder already
     return path
+
+
+def stop_caching_on_cpus(devices: Sequence[jax.Device]) -> None:
+    """Keep and read no more compiled programs in this process if these are several CPU devices.
+
+    XLA runs the operations of a CPU program side by side where none waits for another, and keeps collectives in
+    order by a resource that they share. What it reads has another one in each loop, branch and call: two
+    reductions may then meet in one, and the process dies (JAX 0.10 to 0.12, seen with `CFLSubsteps`). Outer
+    programs that this one is traced into, as of a gradient, are compiled later, hence for the whole process.
+    """
+    on_cpus = len(devices) > 1 and any(device.platform == "cpu" for device in devices)
+    if on_cpus and jax.config.jax_enable_compilation_cache:
+        jax.config.update("jax_enable_compilation_cache", False)
+        compilation_cache.reset_cache()  # JAX asks for the setting once
 
 
 def note_on_compiling(seconds: float) -> str | None:

@@ -14,6 +14,7 @@ import numpy as np
 from physkit.core import DeviceError, PyTree
 
 from ._communicator import AbstractComm, CartesianComm, MeshComm, SerialComm
+from ._compilation_cache import stop_caching_on_cpus
 from ._device_rows import global_from_local, local_from_global, place_rows, row_sharding, shard_rows
 from ._device_selection import require_devices, spans_processes
 from ._process_group import ProcessGroup, process_group, single_process
@@ -78,6 +79,7 @@ class Spmd:
             devices = self.devices or tuple(jax.devices())
             require_devices(self.shape, devices)
             devices = tuple(devices[: self.size])
+            stop_caching_on_cpus(devices)
         leaves, structure = jax.tree.flatten(arrays)
         program = _compiled_program(
             self.function,

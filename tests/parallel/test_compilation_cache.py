@@ -34,12 +34,15 @@ print(folder, "hit" if "/jax/compilation_cache/cache_hits" in events else "miss"
 """
 
 
-def start(home: Path, *arguments: str) -> subprocess.Popen:
+def environment(home: Path) -> dict[str, str]:
     settings = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
-    settings |= {"XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    return settings | {"XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+
+
+def start(home: Path, *arguments: str) -> subprocess.Popen:
     command = [sys.executable, "-c", SCRIPT, *arguments]
     return subprocess.Popen(
-        command, env=settings, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=environment(home), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
@@ -119,3 +122,44 @@ def test_programs_for_other_numbers_of_cores_are_others(tmp_path):
     assert Path(alone).name == "cores-1"
     assert folder != alone
     assert found == "miss"
+
+
+# On several CPU devices: prints how many programs were looked for in the cache, alone and over the devices.
+OVER_DEVICES = """
+import sys
+import jax, jax.numpy as jnp
+jax.config.update("jax_num_cpu_devices", 2)
+from physkit.parallel import Spmd, use_compilation_cache
+use_compilation_cache()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+def total(comm, x):
+    return comm.psum(x)
+over_devices = Spmd(total, (2,), backend=sys.argv[1])
+if sys.argv[2] == "gradient":
+    over_devices = jax.jit(jax.grad(lambda x: Spmd(total, (2,), backend=sys.argv[1])(x)[0].sum()))
+events = []
+jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
+def looked_for():
+    return sum(event == "/jax/compilation_cache/compile_requests_use_cache" for event in events)
+x = jax.jit(lambda x: jnp.sin(x))(jnp.ones(2))
+alone = looked_for()
+over_devices(x)
+print(alone, looked_for() - alone)
+"""
+
+
+@pytest.mark.parametrize("backend", ["pmap", "shard_map", "vmap"])
+@pytest.mark.parametrize("what", ["value", "gradient"])
+def test_programs_over_several_cpus_are_not_cached(tmp_path, backend, what):
+    """XLA would mix up the reductions of some of them when it reads them; `vmap` runs on one device."""
+    out = subprocess.run(
+        [sys.executable, "-c", OVER_DEVICES, backend, what],
+        env=environment(tmp_path),
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    alone, over_devices = map(int, out.split())
+    assert alone > 0
+    assert (over_devices == 0) == (backend != "vmap")
