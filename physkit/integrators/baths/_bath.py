@@ -19,6 +19,7 @@ from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce, Forces
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._wrapper import AbstractWrapper
 
 # Tags of the baths' own noise: integrators inside tag theirs by small numbers.
 _FIRST_TAG = 2**20
@@ -52,7 +53,7 @@ def thermal_velocity(
     return safe_divide(deviation * noise, jnp.sqrt(particles.generalized_mass))
 
 
-class AbstractBath(AbstractIntegrator):
+class AbstractBath(AbstractWrapper):
     """An integrator of particles in contact with a bath, which acts after each of its steps.
 
     The integrator inside (`integrator`) may be any, another bath too. What it carries is carried along,
@@ -71,18 +72,18 @@ class AbstractBath(AbstractIntegrator):
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: BathAux) -> BathAux:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
 
-    def is_aux_of(self, state: State, aux: BathAux) -> Bool[Array, ""] | None:
-        return self.integrator.is_aux_of(state, aux[0])
+    def inner_aux(self, aux: BathAux) -> Aux:
+        return aux[0]
+
+    def with_inner_aux(self, aux: BathAux, inner: Aux) -> BathAux:
+        return inner, *aux[1:]
 
     def memory(self, aux: BathAux) -> PyTree:
-        return self.integrator.memory(aux[0]), tuple(aux[1:])
+        return super().memory(aux), tuple(aux[1:])
 
     def with_memory(self, aux: BathAux, memory: PyTree) -> BathAux:
         inside, own = memory
         return self.integrator.with_memory(aux[0], inside), *own
-
-    def is_stale(self, before: State, after: State) -> bool:
-        return self.integrator.is_stale(before, after)
 
     def is_unresolved(
         self, plan: Plan, clock: Clock, state: State, aux: BathAux
@@ -93,17 +94,6 @@ class AbstractBath(AbstractIntegrator):
         return self.integrator.end_clock(clock)
 
     @property
-    def keeps_caches_current(self) -> bool:
-        return self.integrator.keeps_caches_current
-
-    def terms(self, aux: BathAux) -> TermsWithCaches:
-        return self.integrator.terms(aux[0])
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.integrator.conserves_momentum
-
-    @property
     def removes_momentum(self) -> bool:
         return self.integrator.removes_momentum
 
@@ -111,7 +101,7 @@ class AbstractBath(AbstractIntegrator):
         return self.integrator.draws_momentum(plan, clock, state, aux[0])
 
     def bath_energy(self, clock: Clock, state: State, aux: BathAux) -> Float[Array, ""]:
-        return self.integrator.bath_energy(clock, state, aux[0]) + aux[1]
+        return super().bath_energy(clock, state, aux) + aux[1]
 
     # --- for subclasses --------------------------------------------------------------------------
 

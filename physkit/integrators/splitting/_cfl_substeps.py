@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from physkit.core import (
     Aux,
@@ -12,7 +12,6 @@ from physkit.core import (
     Module,
     ParameterError,
     Plan,
-    PyTree,
     State,
     bounded_loop,
     concrete_value,
@@ -22,6 +21,7 @@ from physkit.core import (
 )
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._wrapper import AbstractWrapper
 
 
 class CFLSubstepsAux(Module):
@@ -31,7 +31,7 @@ class CFLSubstepsAux(Module):
     faults: Faults
 
 
-class CFLSubsteps(AbstractIntegrator):
+class CFLSubsteps(AbstractWrapper):
     """Runs an integrator in as many equal sub-steps as the Courant number asks for.
 
         Φ_dt = (A_{dt/n})ⁿ,   n = ⌈ dt · max Σ_k |λ_k|/h_k / cfl ⌉
@@ -83,19 +83,13 @@ class CFLSubsteps(AbstractIntegrator):
         self, plan: None, clock: Clock, state: State, aux: CFLSubstepsAux
     ) -> CFLSubstepsAux:
         inner = self.integrator.refresh(self._plan(clock, state), clock, state, aux.inner)
+        return self.with_inner_aux(aux, inner)
+
+    def inner_aux(self, aux: CFLSubstepsAux) -> Aux:
+        return aux.inner
+
+    def with_inner_aux(self, aux: CFLSubstepsAux, inner: Aux) -> CFLSubstepsAux:
         return CFLSubstepsAux(inner, aux.faults)
-
-    def is_aux_of(self, state: State, aux: CFLSubstepsAux) -> Bool[Array, ""] | None:
-        return self.integrator.is_aux_of(state, aux.inner)
-
-    def memory(self, aux: CFLSubstepsAux) -> PyTree:
-        return self.integrator.memory(aux.inner)
-
-    def with_memory(self, aux: CFLSubstepsAux, memory: PyTree) -> CFLSubstepsAux:
-        return CFLSubstepsAux(self.integrator.with_memory(aux.inner, memory), aux.faults)
-
-    def is_stale(self, before: State, after: State) -> bool:
-        return self.integrator.is_stale(before, after)
 
     def step(
         self, plan: None, clock: Clock, state: State, aux: CFLSubstepsAux
@@ -123,19 +117,9 @@ class CFLSubsteps(AbstractIntegrator):
         faults = aux.faults.set_if(Fault.COURANT, too_many)
         return poison_where(state, too_many), CFLSubstepsAux(inner, faults)
 
-    def bath_energy(self, clock: Clock, state: State, aux: CFLSubstepsAux) -> Float[Array, ""]:
-        return self.integrator.bath_energy(clock, state, aux.inner)
-
-    def terms(self, aux: CFLSubstepsAux) -> TermsWithCaches:
-        return self.integrator.terms(aux.inner)
-
     def _plan(self, clock: Clock, state: State) -> Plan:
         # For `init` and `refresh`, which do not depend on the length of a step.
         return self.integrator.prepare(state, clock.dt)
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.integrator.conserves_momentum
 
 
 def total_signal_rate(terms: TermsWithCaches, clock: Clock, state: State) -> Float[Array, ""]:

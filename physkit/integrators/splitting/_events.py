@@ -24,7 +24,8 @@ from physkit.core import (
     static,
 )
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, StepSize
+from .._wrapper import AbstractWrapper
 
 _MAX_TRIALS = 80  # of a root: Newton's steps, and halvings of the bracket where they leave it
 
@@ -80,7 +81,7 @@ class Event(Module):
         return call_user_function(function, arguments, "a function of an event", signature)
 
 
-class Events(AbstractIntegrator):
+class Events(AbstractWrapper):
     """Steps of an integrator that end where something happens, change the state, and go on.
 
         g(t*, Φ(t* − t) x) = 0,   x → reset(x),   the rest of the step from there
@@ -142,17 +143,11 @@ class Events(AbstractIntegrator):
     ) -> tuple[Aux, Faults]:
         return self.integrator.refresh(plan, clock, state, aux[0]), aux[1]
 
-    def is_aux_of(self, state: State, aux: tuple[Aux, Faults]) -> Bool[Array, ""] | None:
-        return self.integrator.is_aux_of(state, aux[0])
+    def inner_aux(self, aux: tuple[Aux, Faults]) -> Aux:
+        return aux[0]
 
-    def memory(self, aux: tuple[Aux, Faults]) -> PyTree:
-        return self.integrator.memory(aux[0])
-
-    def with_memory(self, aux: tuple[Aux, Faults], memory: PyTree) -> tuple[Aux, Faults]:
-        return self.integrator.with_memory(aux[0], memory), aux[1]
-
-    def is_stale(self, before: State, after: State) -> bool:
-        return self.integrator.is_stale(before, after)
+    def with_inner_aux(self, aux: tuple[Aux, Faults], inner: Aux) -> tuple[Aux, Faults]:
+        return inner, aux[1]
 
     def step(
         self, plan: Plan, clock: Clock, state: State, aux: tuple[Aux, Faults]
@@ -169,11 +164,10 @@ class Events(AbstractIntegrator):
         done, state, inner = jax.lax.scan(segment, start, None, length=self.max_events + 1)[0]
         return state, (inner, faults.set_if(Fault.SOLVER, ~(done >= 1)))
 
-    def bath_energy(self, clock: Clock, state: State, aux: tuple[Aux, Faults]) -> Float[Array, ""]:
-        return self.integrator.bath_energy(clock, state, aux[0])
-
-    def terms(self, aux: tuple[Aux, Faults]) -> TermsWithCaches:
-        return self.integrator.terms(aux[0])
+    @property
+    def keeps_caches_current(self) -> bool:
+        """False: a reset moves the state after the step before it."""
+        return False
 
     @property
     def conserves_momentum(self) -> bool:

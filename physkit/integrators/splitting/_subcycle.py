@@ -2,15 +2,16 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
-from physkit.core import Aux, Clock, ParameterError, Plan, PyTree, State, static
+from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, StepSize
 from .._reproducible import select_clock
+from .._wrapper import AbstractWrapper
 
 
-class Subcycle(AbstractIntegrator):
+class Subcycle(AbstractWrapper):
     """Runs an integrator in `count` equal sub-steps: a fast part inside a composition.
 
         Φ_dt = (A_{dt/n})ⁿ
@@ -40,18 +41,6 @@ class Subcycle(AbstractIntegrator):
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(plan, clock, state, aux)
-
-    def is_aux_of(self, state: State, aux: Aux) -> Bool[Array, ""] | None:
-        return self.integrator.is_aux_of(state, aux)
-
-    def memory(self, aux: Aux) -> PyTree:
-        return self.integrator.memory(aux)
-
-    def with_memory(self, aux: Aux, memory: PyTree) -> Aux:
-        return self.integrator.with_memory(aux, memory)
-
-    def is_stale(self, before: State, after: State) -> bool:
-        return self.integrator.is_stale(before, after)
 
     def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
         # A scan: the program holds one sub-step, however many there are.
@@ -88,17 +77,3 @@ class Subcycle(AbstractIntegrator):
             return self.integrator.reverse_step(plan, substep, *carry, made_at), None
 
         return jax.lax.scan(reverse_substep, (state, aux), jnp.arange(self.count), reverse=True)[0]
-
-    @property
-    def keeps_caches_current(self) -> bool:
-        return self.integrator.keeps_caches_current
-
-    def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
-        return self.integrator.bath_energy(clock, state, aux)
-
-    def terms(self, aux: Aux) -> TermsWithCaches:
-        return self.integrator.terms(aux)
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.integrator.conserves_momentum

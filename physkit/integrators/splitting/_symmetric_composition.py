@@ -2,15 +2,16 @@
 
 import itertools
 
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
-from physkit.core import Aux, Clock, ParameterError, Plan, PyTree, State, static
+from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, StepSize
 from .._splitting_coefficients import YOSHIDA
+from .._wrapper import AbstractWrapper
 
 
-class Composition(AbstractIntegrator):
+class Composition(AbstractWrapper):
     """Yoshida's composition of a symmetric integrator of order 2 with itself. Order 4, 6 or 8.
 
         Φ_dt = S_{γ₁dt} ∘ … ∘ S_{γₛdt},   γᵢ = γₛ₊₁₋ᵢ,   Σγ = 1
@@ -48,18 +49,6 @@ class Composition(AbstractIntegrator):
 
     def refresh(self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(self._any_plan(plan), clock, state, aux)
-
-    def is_aux_of(self, state: State, aux: Aux) -> Bool[Array, ""] | None:
-        return self.integrator.is_aux_of(state, aux)
-
-    def memory(self, aux: Aux) -> PyTree:
-        return self.integrator.memory(aux)
-
-    def with_memory(self, aux: Aux, memory: PyTree) -> Aux:
-        return self.integrator.with_memory(aux, memory)
-
-    def is_stale(self, before: State, after: State) -> bool:
-        return self.integrator.is_stale(before, after)
 
     def step(
         self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux
@@ -105,13 +94,3 @@ class Composition(AbstractIntegrator):
     def _any_plan(self, plan: dict[float, Plan]) -> Plan:
         """The plan of one sub-step: `init` and `refresh` do not depend on its length."""
         return next(iter(plan.values()))
-
-    def bath_energy(self, clock: Clock, state: State, aux: Aux) -> Float[Array, ""]:
-        return self.integrator.bath_energy(clock, state, aux)
-
-    def terms(self, aux: Aux) -> TermsWithCaches:
-        return self.integrator.terms(aux)
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return self.integrator.conserves_momentum
