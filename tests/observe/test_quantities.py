@@ -226,6 +226,9 @@ def test_quantities_of_a_balanced_flow_are_those_of_its_own_velocity():
 
     found = first_frame(pk.equations.SurfaceQuasiGeostrophic(0.1), b)
     np.testing.assert_allclose([found[k] for k in "ezd"], [0.25, 4.0, 0.8], rtol=1e-12)
-    layers = pk.Field(b.data[None], grid)
+    # One layer of vorticity cos 4x moves with sin 4x / 4.
+    found = first_frame(pk.equations.QuasiGeostrophic(0.1), pk.Field(b.data[None], grid))
+    np.testing.assert_allclose([found[k] for k in "ezd"], [1 / 64, 0.25, 0.05], rtol=1e-12)
+    layers = pk.equations.QuasiGeostrophic(depth=[1.0, 1.0], coupling=[1.0])
     with pytest.raises(ObserverError, match="QuasiGeostrophic moves layers"):
-        first_frame(pk.equations.QuasiGeostrophic(), layers)
+        first_frame(layers, pk.Field(jnp.stack([b.data, b.data]), grid))

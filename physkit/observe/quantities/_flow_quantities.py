@@ -102,7 +102,7 @@ class Dissipation(AbstractQuantity):
 def _velocity(snapshot: Snapshot, component: str | None) -> Field:
     """The velocity of a flow that is given by it, by its vorticity or by what else a running equation moves.
 
-    **Errors:** `ObserverError` for a flow in layers, over which there is no one mean.
+    **Errors:** `ObserverError` for a flow in several layers, over which there is no one mean.
     """
     flow = require_field(snapshot, component)
     if flow.vector:
@@ -110,12 +110,13 @@ def _velocity(snapshot: Snapshot, component: str | None) -> Field:
     law = _balanced_flow(snapshot, component)
     if law is None:
         return velocity_from_vorticity(_vorticity(flow))
-    if flow.components:
+    if flow.components not in ((), (1,)):
         raise ObserverError(
             f"{type(law).__name__} moves layers, which this quantity cannot weigh by their depths: observe "
             "a function of the state; the energy is law.energy(state)"
         )
-    return stack(law.velocity(flow))
+    velocity = law.velocity(flow)
+    return stack([part[0] for part in velocity] if flow.components else velocity)
 
 
 def _vorticity(flow: Field) -> Field:

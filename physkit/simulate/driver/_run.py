@@ -105,9 +105,10 @@ def run(
       which emulates them on one.
 
     **Errors:** `SimulationDiverged`, `CutoffError`, `StepSizeError`, `OverlapError`, `RangeError`,
-    `ParameterError` as the faults say; `CapacityError` when growing does not settle, and where the memory of
-    a device is full; `FileError` for folders in use or not empty, full disks, and checkpoints that cannot be
-    read or do not belong here.
+    `ParameterError` as the faults say; `ParameterError` for a carry of a simulation with other observers,
+    guards or caches; `CapacityError` when growing does not settle, and where the memory of a device is full;
+    `FileError` for folders in use or not empty, full disks, and checkpoints that cannot be read or do not
+    belong here.
     """
     require_simulation("run", sim, carry_or_state, steps)
     drop_outdated_programs(sim)
