@@ -193,6 +193,19 @@ def test_conductivity_absorbs_as_its_skin_depth_says():
     np.testing.assert_allclose(a / b, math.exp(kappa * 0.5), rtol=0.01)
 
 
+def test_a_current_along_a_magnetic_conductor_sends_all_of_it_into_the_box():
+    """The wave to the other side comes back from the wall at once: −η K, and not half of it."""
+    grid = Grid(Box([2.0], False), (80,))
+    pulse = lambda t: jnp.exp(-(((t - 0.5) / 0.15) ** 2))
+    for place in (0.0, 0.01):  # on the wall, and within the first cell
+        maxwell = Maxwell(sources=CurrentSheet("x", place, "Ez", pulse))
+        start = ElectromagneticField.of(grid, boundary={"x": (PerfectMagneticConductor(), PerfectConductor())})
+        end = advance(
+            maxwell, start, 60, observers=Every(1, peak=lambda now: jnp.min(now.state.Ez.data))
+        )
+        np.testing.assert_allclose(np.min(end.frames["peak"]), -1.0, rtol=0.01)
+
+
 @pytest.mark.slow
 def test_a_plane_wave_stays_in_its_region_and_a_layer_takes_it():
     grid = Grid(Box([1.2, 1.0], False), (48, 40))

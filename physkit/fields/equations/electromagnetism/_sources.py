@@ -18,7 +18,7 @@ from physkit.core import (
 )
 from physkit.geometry import AXES, Grid
 
-from ..._point_spread import hat
+from ..._point_spread import hat_by_volume
 from ...states._electromagnetic_field import COMPONENTS, place_of
 from .._source_checks import require_before_layer, require_inside
 from ..absorbing._convolutional_pml import ConvolutionalPML
@@ -99,7 +99,7 @@ class PointDipole(AbstractSource):
             return curl
         density = self.waveform(clock.t)
         for k in range(grid.dimension):
-            density = density * hat(grid, place_of(name, grid), k, self.position[k])
+            density = density * hat_by_volume(grid, place_of(name, grid), k, self.position[k])
         return curl - density.astype(curl.dtype)
 
 
@@ -157,7 +157,7 @@ class CurrentSheet(AbstractSource):
         if name != self.component:
             return curl
         place = place_of(name, grid)
-        density = self.waveform(clock.t) * hat(grid, place, grid.axis(self.axis), self.position)
+        density = self.waveform(clock.t) * hat_by_volume(grid, place, grid.axis(self.axis), self.position)
         return curl - density.astype(curl.dtype)
 
 
