@@ -199,7 +199,9 @@ def test_a_current_along_a_magnetic_conductor_sends_all_of_it_into_the_box():
     pulse = lambda t: jnp.exp(-(((t - 0.5) / 0.15) ** 2))
     for place in (0.0, 0.01):  # on the wall, and within the first cell
         maxwell = Maxwell(sources=CurrentSheet("x", place, "Ez", pulse))
-        start = ElectromagneticField.of(grid, boundary={"x": (PerfectMagneticConductor(), PerfectConductor())})
+        start = ElectromagneticField.of(
+            grid, boundary={"x": (PerfectMagneticConductor(), PerfectConductor())}
+        )
         end = advance(
             maxwell, start, 60, observers=Every(1, peak=lambda now: jnp.min(now.state.Ez.data))
         )

@@ -487,6 +487,16 @@ def test_an_objective_without_forward_derivative_is_told_to_use_reverse():
     )
 
 
+def test_a_fit_that_fills_the_memory_says_what_keeps_less():
+    def loss(model):
+        oscillator = pk.Function(lambda t, y: -model["k"] * jnp.sin(y))
+        sim = pk.Simulation(pk.RK4(oscillator), dt=1e-3, adjoint=pk.adjoints.Direct())
+        return jnp.sum(pk.simulate(sim, jnp.ones(10**7), 10**7).state ** 2)
+
+    with pytest.raises(pk.errors.CapacityError, match=r"adjoint=Binomial.*allocating"):
+        pk.fit(loss, {"k": jnp.asarray(1.0)}, where=lambda m: m["k"], jac="reverse", progress=False)
+
+
 def test_frames_at_times_of_data():
     sim = pk.Simulation(
         pk.RK4(lambda t, y: -y), dt=0.1, observers=pk.Every(5, y=lambda now: now.state), t0=10.0

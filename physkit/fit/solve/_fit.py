@@ -21,6 +21,7 @@ from physkit.core import (
     as_key,
     drop_outdated_programs,
     explain_call,
+    explain_exhausted_memory,
 )
 from physkit.simulate import Progress
 
@@ -55,9 +56,15 @@ from ._search_method import AbstractSearch
 from ._starting_points import starting_points
 
 _KIND_IN_WORDS: dict[Kind, str] = {"residuals": "residuals", "loss": "a loss"}
+_TOO_LARGE = (
+    "this fit does not fit into the memory of its device. Derivatives of a run keep states: "
+    "Simulation(…, adjoint=Binomial(n)) keeps n of them, Reversible() one; fit(…, jac='forward') one per "
+    "parameter"
+)
 
 
 @explain_call
+@explain_exhausted_memory(lambda: _TOO_LARGE)
 def fit(
     objective: Callable[..., Any],
     model: PyTree,
@@ -123,8 +130,8 @@ def fit(
 
     **Errors:** `SelectionError` for what `where` cannot mean; `ParameterError` for bounds that exclude the
     start; `ObjectiveError` for an objective of the wrong kind, not finite at the start, or of fewer
-    residuals than parameters. A fit that does not converge warns, says so in its table, and its `check()`
-    raises.
+    residuals than parameters; `CapacityError` where the memory of a device is full. A fit that does not
+    converge warns, says so in its table, and its `check()` raises.
 
     **Notes:** warns by name of parameters on which the objective does not depend. Coordinates are
     scaled to order 1, so an optimizer's step of 0.01 means about one per cent.

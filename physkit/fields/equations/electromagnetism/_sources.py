@@ -157,7 +157,9 @@ class CurrentSheet(AbstractSource):
         if name != self.component:
             return curl
         place = place_of(name, grid)
-        density = self.waveform(clock.t) * hat_by_volume(grid, place, grid.axis(self.axis), self.position)
+        density = self.waveform(clock.t) * hat_by_volume(
+            grid, place, grid.axis(self.axis), self.position
+        )
         return curl - density.astype(curl.dtype)
 
 
