@@ -86,7 +86,8 @@ class Spmd:
             self.shape,
             backend,
             devices,
-            (tuple(static_leaves), static_structure),
+            # With their types: 2, 2.0 and True are equal, and programs of them are not.
+            (tuple(static_leaves), tuple(map(type, static_leaves)), static_structure),
             (structure, tuple((x.shape, x.dtype) for x in leaves)),
         )
         if devices is None:
@@ -144,7 +145,7 @@ def _compiled_program(
     shape: tuple[int, ...],
     backend: str,
     devices: Devices | None,
-    static_arguments: tuple[tuple[Any, ...], jax.tree_util.PyTreeDef],
+    static_arguments: tuple[tuple[Any, ...], tuple[type, ...], jax.tree_util.PyTreeDef],
     signature: tuple[Any, ...],
 ) -> Callable[[PyTree], PyTree]:
     """The function of arrays in device layout that runs `function` on every device.
@@ -154,7 +155,7 @@ def _compiled_program(
     and are stored when the function is traced.
     """
     del signature
-    static_leaves, static_structure = static_arguments
+    static_leaves, _, static_structure = static_arguments
     static = jax.tree.unflatten(static_structure, static_leaves)
     static_output = _StaticOutput()
 

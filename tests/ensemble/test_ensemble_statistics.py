@@ -121,3 +121,18 @@ def test_bad_arguments_are_refused():
             ensemble_statistics(values, key=KEY, **options)
     with pytest.raises(ParameterError, match="between 0 and 1"):
         bootstrap(mean, x, key=KEY, level=1.0)
+
+
+def test_a_mask_may_be_zeros_and_ones_and_nothing_else():
+    """Tables of an ensemble hold `ok` as whole numbers."""
+    x, by = np.arange(8.0), {"T": np.repeat([1.0, 2.0], 4)}
+    ok = np.array([1, 1, 0, 1, 1, 1, 1, 1])
+    found = ensemble_statistics(x, key=KEY, by=by, ok=ok)
+    np.testing.assert_array_equal(found.points["T"], [1.0, 2.0])
+    np.testing.assert_array_equal(found.num_members, [3, 4])
+    np.testing.assert_allclose(found.mean.value, [4 / 3, 5.5])
+    assert ensemble_statistics(x, key=KEY, ok=ok).num_members == 7
+    for wrong in (np.arange(8), np.ones(7, int), np.ones(8)):
+        for points in (by, None):
+            with pytest.raises(ShapeError, match="mask of the members"):
+                ensemble_statistics(x, key=KEY, by=points, ok=wrong)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from physkit.core import DeviceError
-from physkit.parallel import resolve_devices
+from physkit.parallel import Spmd, resolve_devices
 
 CPU = jax.devices("cpu")
 
@@ -54,3 +54,15 @@ def test_numbers_platforms_and_devices():
 def test_invalid_devices_raise(devices, message):
     with pytest.raises(DeviceError, match=message):
         resolve_devices(devices)
+
+
+def _hand_on(comm, x, factor):
+    del comm
+    return x, factor
+
+
+def test_static_arguments_that_are_equal_and_of_other_types_are_others():
+    run = Spmd(_hand_on, (1,), backend="vmap")
+    for factor in (2, 2.0, True, 1):
+        found = run(np.ones(1), factor)[1]
+        assert (found, type(found)) == (factor, type(factor))

@@ -18,19 +18,19 @@ from ._member_batch import (
     summarize_batch,
 )
 
-# What of a group is no array, hashable: a static argument of the programs.
-GroupStatics: TypeAlias = tuple[tuple[Any, ...], jax.tree_util.PyTreeDef]
+# What of a group is no array, hashable: a static argument of the programs. With types, since 1 equals 1.0.
+GroupStatics: TypeAlias = tuple[tuple[Any, ...], tuple[type, ...], jax.tree_util.PyTreeDef]
 
 
 def split_group(group: MemberGroup) -> tuple[PyTree, GroupStatics]:
     """The arrays of a group, and the rest in hashable form."""
     arrays, rest = eqx.partition(group, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
-    return arrays, (tuple(leaves), structure)
+    return arrays, (tuple(leaves), tuple(map(type, leaves)), structure)
 
 
 def _join_group(arrays: PyTree, statics: GroupStatics) -> MemberGroup:
-    leaves, structure = statics
+    leaves, _, structure = statics
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
 
 

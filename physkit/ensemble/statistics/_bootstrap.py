@@ -173,16 +173,25 @@ def select_members(values: PyTree, ok: ArrayLike | None = None) -> tuple[PyTree,
         )
     ((count,),) = counts
     if ok is not None:
-        mask = np.asarray(ok)
-        if mask.shape != (count,) or mask.dtype != bool:
-            raise ShapeError(
-                f"ok is a mask of the members, bool [{count}]; got {mask.dtype} {list(mask.shape)}"
-            )
-        indices = jnp.asarray(np.flatnonzero(mask))
+        indices = jnp.asarray(np.flatnonzero(as_mask(ok, count)))
         values, count = jax.tree.map(lambda x: x[indices], values), len(indices)
     if count == 0:
         raise ParameterError("no members are left to take a statistic of")
     return values, count
+
+
+def as_mask(ok: ArrayLike, count: int) -> np.ndarray:
+    """`ok` as bools, `[count]`; numbers 0 and 1 are taken, too, as tables of an ensemble hold them.
+
+    **Errors:** `ShapeError` for anything else, as numbers of members.
+    """
+    mask = np.asarray(ok)
+    is_mask = mask.dtype == bool or (mask.dtype.kind in "iu" and np.isin(mask, (0, 1)).all())
+    if mask.shape != (count,) or not is_mask:
+        raise ShapeError(
+            f"ok is a mask of the members, bool [{count}]; got {mask.dtype} {list(mask.shape)}"
+        )
+    return mask.astype(bool)
 
 
 def _floating(x: Any) -> Array:

@@ -22,7 +22,14 @@ from physkit.core import (
 )
 from physkit.observe import Estimate
 
-from ._bootstrap import BootstrapEstimate, bootstrap, known_ok, require_key, select_members
+from ._bootstrap import (
+    BootstrapEstimate,
+    as_mask,
+    bootstrap,
+    known_ok,
+    require_key,
+    select_members,
+)
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -126,7 +133,7 @@ def ensemble_statistics(
             )
     # (members, coordinates): members with equal rows are replicas of one point.
     table = np.stack([np.asarray(column, float) for column in by.values()], axis=1)
-    healthy = np.ones(len(table), bool) if ok is None else np.asarray(ok)
+    healthy = np.ones(len(table), bool) if ok is None else as_mask(ok, len(table))
     points, point_of = np.unique(table[healthy], axis=0, return_inverse=True)
     members = np.flatnonzero(healthy)
     of_points = []
