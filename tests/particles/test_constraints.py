@@ -1,5 +1,6 @@
 """Constraints: lengths, velocities, derivatives, degrees of freedom, pressure, faults and bad input."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -393,3 +394,53 @@ def test_a_sum_is_flat():
     a, b = DistanceConstraints([[0, 1]], 1.0), DistanceConstraints([[2, 3]], 1.0)
     assert isinstance(a + b, Constraints)
     assert len((a + b + DistanceConstraints([[4, 5]], 1.0)).parts) == 3
+
+
+def test_rigid_water_in_metres_and_single_precision():
+    """Fourth powers of its lengths are below the smallest number."""
+    metres, kilograms = 1e-10, 1.66e-27
+    height = np.sqrt(OH**2 - HH**2 / 4)
+    x = np.array(
+        [[0.0, 0, 0], [HH / 2, height, 0.1], [-HH / 2, height, 0]], np.float32
+    ) * np.float32(metres)
+    rigid = RigidWater([[0, 1, 2]], OH * metres, HH * metres)
+    mass = np.array([16.0, 1, 1], np.float32) * np.float32(kilograms)
+    p = constrain(Particles(x, mass=mass, constraints=rigid))
+    a, b = water_pairs(1).T
+    distances = np.linalg.norm(np.asarray(p.position[a] - p.position[b], float), axis=1)
+    np.testing.assert_allclose(distances, np.array([OH, OH, HH]) * metres, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_device_without_clusters_has_derivatives(monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    x = np.array([[1.0, 5, 5], [2, 5, 5], [6, 5, 5], [8, 5, 5]])
+    v = np.random.default_rng(0).normal(size=(4, 3))
+    rod = DistanceConstraints([[0, 1]], 1.0)
+    p = constrain(Particles(x, velocity=v, space=Box([10.0] * 3), constraints=rod))
+    trap = HarmonicTrap(1.0, center=[5.0, 5, 5])
+    sim = pk.Simulation(pk.VelocityVerlet(trap), 0.01, guards=())
+
+    def loss(length, devices):
+        q = eqx.tree_at(lambda q: q.constraints.parts[0].lengths, p, length)
+        return jnp.sum(pk.simulate(sim, q, 1, devices=devices).state.position ** 3)
+
+    length = p.constraints.parts[0].lengths
+    one, two = (jax.value_and_grad(loss)(length, devices) for devices in (None, (2,)))
+    np.testing.assert_allclose(two, one, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:nothing moves")
+def test_pressure_of_constrained_particles_without_forces():
+    """Constraints hold them, so that their virial is that of the motion: m v² / r of a rod that turns."""
+    x, v = [[4.5, 5.0, 5.0], [5.5, 5.0, 5.0]], [[0, 1.0, 0], [0, -1.0, 0]]
+    rod = Particles(
+        x, velocity=v, space=Box([10.0] * 3), constraints=DistanceConstraints([[0, 1]], 1.0)
+    )
+    free = Particles([[1.0, 1, 1]], space=Box([10.0] * 3))
+    trap = HarmonicTrap(1.0, center=[1.0, 1, 1], component="free")
+    record = pk.Every(1, rod=pk.Pressure("rod"), both=pk.Pressure())
+    sim = pk.Simulation(pk.VelocityVerlet(trap), 0.01, record)
+    frames = pk.simulate(sim, {"rod": rod, "free": free}, 1).frames
+    # Without forces and without motion of its center a molecule has no pressure: 2 K + W = 0.
+    np.testing.assert_allclose([frames["rod"], frames["both"]], 0, atol=1e-12)

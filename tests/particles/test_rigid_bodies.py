@@ -263,3 +263,11 @@ def test_increments_are_added():
     bodies = water(1, Free())
     turned = bodies.shift(RigidBodyIncrement(orientation=jnp.ones((1, 4))))
     np.testing.assert_allclose(turned.orientation, bodies.orientation + 1)
+
+
+def test_sites_share_the_mass_of_their_body():
+    sites = [[0.3, 0, 0], [-0.3, 0, 0.1]]
+    bodies = RigidBodies(np.zeros((3, 3)), [1.0, 2, 2.5], [2.0, 4.0, 6.0], sites=sites)
+    np.testing.assert_allclose(bodies.site_mass, [[1, 1], [2, 2], [3, 3]])
+    with pytest.raises(ParameterError, match="sites of body 0 have the mass 17, the body has 1:"):
+        RigidBodies(np.zeros((1, 3)), [1.0, 2, 2.5], sites=sites, site_mass=[16.0, 1.0])

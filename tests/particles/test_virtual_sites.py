@@ -8,7 +8,14 @@ import physkit as pk
 from physkit.core import Clock, DeclarationError, ParameterError, ShapeError, StepCount
 from physkit.geometry import Box
 from physkit.particles import Particles, RigidWater, constrain, kinetic_energy, maxwell_boltzmann
-from physkit.particles.forces import Coulomb, LennardJones, Pairwise, VirtualSites
+from physkit.particles.forces import (
+    Coulomb,
+    LennardJones,
+    Pairwise,
+    UniformAcceleration,
+    UniformField,
+    VirtualSites,
+)
 
 from .test_constraints import HH, OH, errors, water_pairs, water_positions
 
@@ -65,6 +72,52 @@ def test_a_run_of_water_with_sites():
     assert np.ptp(out.frames["e"]) < 0.02 * kinetic_energy(p)
     assert np.isfinite(out.frames["p"]).all()
     assert errors(out.carry.state, water_pairs(N), np.tile([OH, OH, HH], N))[0] < 1e-12
+
+
+def one_molecule(shift=0.0):
+    x = np.array([[9.5 + shift, 5, 5], [10.3 + shift, 5.6, 5], [10.3 + shift, 4.4, 5]])
+    space = Box([10.0] * 3)
+    position, image = space.wrap_with_image(jnp.asarray(x))
+    return Particles(position, space=space, charge=[0, 0.52, 0.52], mass=[16.0, 1, 1], image=image)
+
+
+def on_one_site(force, **more):
+    return VirtualSites(force, [[0, 1, 2]], [0.128, 0.128], charge=-1.04, **more)
+
+
+def test_energies_do_not_jump_where_a_site_crosses_the_border():
+    """A neutral molecule has the same energy in a uniform field wherever it is; its site crosses by itself."""
+    force = on_one_site(UniformField([1.0, 0, 0]))
+    energies = [
+        force.energy(CLOCK, q, force.init(q))
+        for q in map(one_molecule, (-3.0, -0.2, 0.0, 0.3, 0.45, 1.0, 12.0))
+    ]
+    np.testing.assert_allclose(energies, energies[0], rtol=1e-12)
+
+
+def test_sites_have_no_weight():
+    force = on_one_site(UniformAcceleration([0.0, 0.0, -9.8]))
+    total = np.sum(force.force(CLOCK, one_molecule()), axis=0)
+    np.testing.assert_allclose(total, [0, 0, -9.8 * 18], atol=1e-12)
+
+
+def test_virials_of_sites_out_of_a_plane(monkeypatch):
+    """A force from outside has none; that of pairs uses the list that it is given, as a trace must."""
+    q = one_molecule()
+    outside = on_one_site(UniformField([0.0, 0, 1]), out_of_plane=0.5)
+    np.testing.assert_array_equal(outside.virial(CLOCK, q, outside.init(q)), np.zeros((3, 3)))
+    force = VirtualSites(
+        Pairwise(Coulomb(2.0), cutoff=3.0),
+        MOLECULES,
+        [0.128, 0.128],
+        charge=-1.04,
+        out_of_plane=0.5,
+    )
+    p = water()
+    cache = force.init(p)
+    expected = force.virial(CLOCK, p, cache)
+    monkeypatch.setattr(Pairwise, "init", lambda *_: pytest.fail("made anew"))
+    np.testing.assert_allclose(force.virial(CLOCK, p, cache), expected, rtol=1e-12)
 
 
 BAD = [

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import get_component, static
-from physkit.particles import momentum_flux
+from physkit.particles import AbstractBodies, momentum_flux
 from physkit.particles.forces import Forces
 
 from .._observer import AbstractQuantity
@@ -76,12 +76,18 @@ class StressTensor(AbstractQuantity):
 
 def _constraint_virial(snapshot: Snapshot, component: str | None) -> Float[Array, "d d"]:
     """Σ x ⊗ f of the forces that hold constraints, which follow from all other forces and the motion."""
-    terms, caches = zip(*select_forces(snapshot, component), strict=True)
-    total, _ = Forces(terms)(snapshot.clock, snapshot.state, caches)
-    constrained = [
-        (particles, force)
-        for name, force in total.items()
-        if (particles := get_component(snapshot.state, name)).constraints is not None
-    ]
-    virials = [particles.constraints.virial(particles, force) for particles, force in constrained]
-    return sum(virials[1:], virials[0])
+    forces = select_forces(snapshot, component)
+    found = {}
+    if forces:
+        terms, caches = zip(*forces, strict=True)
+        found, _ = Forces(terms)(snapshot.clock, snapshot.state, caches)
+    # Constraints hold what no force acts on, too.
+    is_named = component is None and isinstance(snapshot.state, dict)
+    names = tuple(snapshot.state) if is_named else (component,)
+    total = jnp.zeros(())
+    for name in names:
+        particles = get_component(snapshot.state, name)
+        if isinstance(particles, AbstractBodies) and particles.constraints is not None:
+            force = found.get(name, jnp.zeros_like(particles.position))
+            total = total + particles.constraints.virial(particles, force)
+    return total

@@ -6,6 +6,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
@@ -262,6 +263,8 @@ class Constraints(AbstractConstraints):
             lengths = part.group_lengths(group, tables)
             used = tables.is_used
             clusters = Clusters(group.bonds, vectors, velocities, inverse_masses, lengths, used)
+            if sharded is not None:
+                clusters = _fill_unused(clusters)
             local.append((part, tables, clusters))
         return local
 
@@ -270,6 +273,25 @@ def _kick_changes(clusters: Clusters) -> Float[Array, "a c d"]:
     """Changes of the members' velocities after which no bond gets longer or shorter."""
     rates = sum_written_out(clusters.vectors * clusters.velocities, axis=1)
     return member_changes(clusters, velocity_multipliers(clusters, rates))
+
+
+def _fill_unused(clusters: Clusters) -> Clusters:
+    """`clusters` with one of some shape, at rest, in rows without any: all its members are one particle there.
+
+    Its bonds would have the length 0, and derivatives by lengths be 0/0 on devices without clusters.
+    """
+    used, (count, _) = clusters.is_used, clusters.inverse_masses.shape
+    dimension = clusters.vectors.shape[1]
+    places = np.cos(2.1 * np.arange(count)[:, None] + 1.3 * np.arange(dimension))
+    vectors = np.stack([places[a] - places[b] for a, b in clusters.bonds])
+    lengths = np.sqrt(np.sum(vectors**2, axis=1))
+    dtype = clusters.vectors.dtype
+    return clusters._replace(
+        vectors=jnp.where(used, clusters.vectors, jnp.asarray(vectors[..., None], dtype)),
+        velocities=jnp.where(used, clusters.velocities, 0),
+        inverse_masses=jnp.where(used, clusters.inverse_masses, 1),
+        lengths=jnp.where(used, clusters.lengths, jnp.asarray(lengths[:, None], dtype)),
+    )
 
 
 def _packed(particles: Particles) -> Float[Array, "n f"]:

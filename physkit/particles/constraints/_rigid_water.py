@@ -100,9 +100,12 @@ def _settle(
     clusters: Clusters, dt: Float[Array, ""], oh: Float[Array, ""], hh: Float[Array, ""]
 ) -> tuple[Vector, Vector, Vector]:
     """By how much O, H and H must move from where they drifted freely; the letters are those of the paper."""
+    # In units of `oh`: fourth powers of lengths in metres would be 0 in single precision.
+    unit, hh, oh = oh, hh / oh, jnp.ones_like(oh)
+    start = clusters.vectors / unit
     # Bonds are O − H, O − H, H − H: positions relative to the oxygen have the opposite sign.
-    b0, c0 = -clusters.vectors[0], -clusters.vectors[1]
-    drifted = clusters.vectors + dt * clusters.velocities
+    b0, c0 = -start[0], -start[1]
+    drifted = start + dt * clusters.velocities / unit
     oxygen, hydrogen = 1 / clusters.inverse_masses[0], 1 / clusters.inverse_masses[1]
     share = hydrogen / (oxygen + 2 * hydrogen)
     # a1, b1, c1 from the center of mass
@@ -146,7 +149,7 @@ def _settle(
     a3 = from_axes(-a2y * sin_theta, a2y * cos_theta, a1z)
     b3 = from_axes(b2x * cos_theta - b2y * sin_theta, b2x * sin_theta + b2y * cos_theta, b1z)
     c3 = from_axes(-b2x * cos_theta - c2y * sin_theta, -b2x * sin_theta + c2y * cos_theta, c1z)
-    return a3 - a1, b3 - b1, c3 - c1
+    return unit * (a3 - a1), unit * (b3 - b1), unit * (c3 - c1)
 
 
 def _errors(

@@ -24,7 +24,7 @@ from physkit.core import (
 from .._arguments import Numbers, as_integers
 from .._concatenate import concatenate_particles
 from .._particles import Particles
-from ._force import AbstractForce
+from ._force import AbstractForce, acts_from_outside
 from ._wrapped import AbstractWrappedForce
 from .bonded._tuples import Tuples
 
@@ -114,8 +114,12 @@ class VirtualSites(AbstractWrappedForce):
 
     def site_positions(self, particles: Particles) -> Float[Array, "s d"]:
         """Where the sites are, inside the cell."""
+        return self._wrapped_sites(particles)[0]
+
+    def _wrapped_sites(self, particles: Particles) -> tuple[Float[Array, "s d"], Int[Array, "s d"]]:
+        """Where the sites are, inside the cell, and its borders between them and their first parents."""
         first, vectors = self._seen_from_first(particles, particles.position)
-        return particles.space.wrap_with_image(first + self._offsets(vectors))[0]
+        return particles.space.wrap_with_image(first + self._offsets(vectors))
 
     # --- the inner force, of particles and sites ---------------------------------------------------
 
@@ -132,10 +136,12 @@ class VirtualSites(AbstractWrappedForce):
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         extended = self.seen_state(state)
         total = self.inner.virial(clock, extended, cache)
-        if self.out_of_plane is None:
-            return total  # sites follow a strain like particles
+        # Sites in a plane follow a strain like particles; forces from outside have no virial.
+        if self.out_of_plane is None or acts_from_outside(self.inner):
+            return total
         particles = self.particles(state)
-        on_sites = self.inner(clock, extended, self.inner.init(extended))[0][particles.num_slots :]
+        cache = self.inner.init(extended) if cache is None else cache
+        on_sites = self.inner(clock, extended, cache)[0][particles.num_slots :]
         _, vectors = self._seen_from_first(particles, particles.position)
         offsets, pull_back = jax.vjp(self._offsets, vectors)
         (on_vectors,) = pull_back(on_sites)
@@ -179,11 +185,12 @@ class VirtualSites(AbstractWrappedForce):
         if self.out_of_plane is not None and particles.dimension != 3:
             raise ShapeError("sites out of a plane need three dimensions")
         count = self.parents.places.shape[0]
+        position, crossed = self._wrapped_sites(particles)
         rows = {
-            "position": self.site_positions(particles),
+            "position": position,
             "velocity": jnp.zeros((count, particles.dimension), particles.velocity.dtype),
-            "mass": jnp.ones(count, particles.mass.dtype),
-            "image": jnp.zeros((count, particles.dimension), particles.image.dtype),
+            "mass": jnp.zeros(count, particles.mass.dtype),
+            "image": particles.image[self.parents.places[:, 0]] + crossed,
             "id": jnp.arange(count, dtype=particles.id.dtype),
             "charge": self._of_sites(self.charge, particles.charge),
             "species": self._of_sites(self.species, particles.species),

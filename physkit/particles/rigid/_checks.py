@@ -11,6 +11,7 @@ from .._arguments import Numbers, as_argument, as_numbers
 from ._quaternions import normalize
 
 _NORM = 1e-3  # what a quaternion with four digits may be off its length
+_MASS = 1e-3  # what masses with four digits may be off their sum, as a fraction
 
 
 def per_body(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: str) -> Array:
@@ -82,6 +83,21 @@ def is_linear(inertia: Float[Array, "n 3"]) -> bool:
             f"{lines.sum()} of {len(lines)} bodies are linear: give them a component of their own"
         )
     return bool(lines.all())
+
+
+def check_site_mass(site_mass: Float[Array, "n s"], mass: Float[Array, " n"]) -> None:
+    """**Errors:** `ParameterError` where the masses of a body's sites do not add up to its own."""
+    parts, whole = concrete_value(site_mass), concrete_value(mass)
+    if parts is None or whole is None:
+        return
+    total = parts.sum(axis=1)
+    wrong = ~(np.abs(total - whole) <= _MASS * np.abs(whole))
+    if wrong.any():
+        b = int(np.argmax(wrong))
+        raise ParameterError(
+            f"the sites of body {b} have the mass {total[b]:g}, the body has {whole[b]:g}: gravity would move "
+            "it by another mass than its own. Leave site_mass out, or give mass=, their sum"
+        )
 
 
 def as_masses(value: Numbers, n: int, count: int, dtype: DTypeLike) -> Float[Array, "n s"]:

@@ -29,7 +29,7 @@ from .._arguments import (
 from .._particles import Particles
 from ..decomposition._ownership import Ownership
 from ._bodies_of_sites import BodiesOfSites, bodies_of_sites, copies_of_molecule
-from ._checks import as_orientation, check_inertia, is_linear, per_body
+from ._checks import as_orientation, check_inertia, check_site_mass, is_linear, per_body
 from ._fixed_point_bodies import FixedPointBodies
 from ._rigid_motion import AbstractRigidMotion
 from ._site_particles import site_particles
@@ -72,7 +72,8 @@ class RigidBodies(AbstractRigidMotion):
     All numbers are differentiable. In two dimensions, give z = 0 to everything: the motion stays in the plane.
 
     **Errors:** `ShapeError`; `ParameterError` for masses and moments that are not positive or that no body has
-    (I₁ + I₂ < I₃), quaternions that are not normalized, lines beside other bodies.
+    (I₁ + I₂ < I₃), masses of sites that do not add up to that of the body, quaternions that are not
+    normalized, lines beside other bodies.
 
     **Good values:** a step in which the fastest turns by 0.1 or less; 2 fs for water.
 
@@ -151,9 +152,11 @@ class RigidBodies(AbstractRigidMotion):
         count = 1 if sites is None else np.shape(sites)[-2]
         offsets = np.zeros((1, 3)) if sites is None else sites
         self.site_offset = per_body(offsets, (n, count, 3), dtype, "sites")
-        shared = self.mass[:, None] / count if site_mass is None and count > 1 else site_mass
-        shared = self.mass[:, None] if shared is None else shared
-        self.site_mass = per_body(shared, (n, count), dtype, "site_mass")
+        if site_mass is None:
+            self.site_mass = jnp.broadcast_to(self.mass[:, None] / count, (n, count))
+        else:
+            self.site_mass = per_body(site_mass, (n, count), dtype, "site_mass")
+            check_site_mass(self.site_mass, self.mass)
         charge = site_charge
         self.site_charge = (
             None if charge is None else per_body(charge, (n, count), dtype, "site_charge")
