@@ -100,14 +100,25 @@ def observations(
 
     - `time`: the column of times, in the simulation's unit.
     - `columns`: which others; all but those of time and errors if left out.
-    - `errors`: the error expected of a value: one number for all, a dict of numbers by column, or a dict of
-      names of columns that hold them.
+    - `errors`: the error expected of a value: one number for all, or a dict by column of numbers and of names
+      of columns that hold them.
 
     **Errors:** `ParameterError` for columns that are not there, that are no numbers, or without any value, and
     for times that are missing, dates, or errors that are not positive.
     """
     available = [str(name) for name in table]
     named_errors = errors if isinstance(errors, Mapping) else {}
+    for error in named_errors.values() if isinstance(errors, Mapping) else (errors,):
+        # Rows are sorted and dropped: only columns of the table go with them.
+        if not (isinstance(error, str) and isinstance(errors, Mapping)) and np.ndim(error) != 0:
+            raise ParameterError(
+                f"errors= takes one number, or a dict by column of numbers and of names of columns; got "
+                f"{describe(error)}. Put errors of each row into the table"
+            )
+        if isinstance(error, str) and not isinstance(errors, Mapping):
+            raise ParameterError(
+                f"errors={error!r} does not say whose errors this column holds: errors={{column: {error!r}}}"
+            )
     error_columns = {e for e in named_errors.values() if isinstance(e, str)}
     if columns is None:
         columns = [n for n in available if n != time and n not in error_columns]

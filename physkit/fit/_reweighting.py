@@ -148,14 +148,16 @@ def reweight(
         )
     energies = samples.map(samples.energy, model)
     sampled_temperature = samples.temperature.astype(energies.dtype)
-    if temperature is None:
-        temperature = sampled_temperature
-    temperature = jnp.asarray(temperature, energies.dtype)
+    # What cannot be under the new model, such as overlapping spheres, has the weight 0: ∞ − ∞ would be none.
+    is_possible = ~jnp.isposinf(energies)
+    energies = jnp.where(is_possible, energies, samples.energies)
     # ln w = β₀ U₀ − β U = β₀ (U₀ − U) + U (β₀ − β). Differences first: energies are large, and their
     # change is small.
-    log_weights = (samples.energies - energies) / sampled_temperature + energies * (
-        1 / sampled_temperature - 1 / temperature
-    )
+    log_weights = (samples.energies - energies) / sampled_temperature
+    if temperature is not None:
+        new_temperature = jnp.asarray(temperature, energies.dtype)
+        log_weights += energies * (1 / sampled_temperature - 1 / new_temperature)
+    log_weights = jnp.where(is_possible, log_weights, -jnp.inf)
     # Softmax subtracts the largest exponent: no weight overflows.
     weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(jax.lax.stop_gradient(weights) ** 2)

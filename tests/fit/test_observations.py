@@ -88,6 +88,9 @@ class Decay(pk.AbstractOneStep):
         ({"x": ["a"] * 4}, {}, "'x' is no list of numbers"),
         ({}, {"errors": {"x": -1.0}}, "errors of 'x' are standard deviations"),
         ({}, {"errors": {"z": 1.0}}, r"errors for \['z'\]"),
+        ({}, {"errors": {"x": np.ones(4)}}, "Put errors of each row into the table"),
+        ({}, {"errors": np.ones(4)}, "Put errors of each row into the table"),
+        ({}, {"errors": "x"}, "does not say whose errors"),
     ],
 )
 def test_bad_tables_are_refused(changes, arguments, says):

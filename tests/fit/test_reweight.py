@@ -174,3 +174,16 @@ def test_counts_and_other_temperatures():
         np.testing.assert_allclose(found, fraction, rtol=1e-6)
     slope = jax.grad(lambda T: average(lambda model, x: x**2, T))(1.0)
     assert abs(slope - 1) < 0.15  # ⟨x²⟩ = T
+
+
+def test_a_sample_that_cannot_be_has_no_weight():
+    """Overlapping spheres have an infinite energy: ∞ − ∞ in the exponent would be NaN."""
+
+    def energy(model, x):
+        return jnp.where(x < model["wall"], jnp.inf, x)
+
+    states = jnp.asarray([1.0, 2.0, 3.0, 4.0])
+    few = EquilibriumSamples(energy, {"wall": jnp.asarray(0.0)}, states, 1.0, batch=4)
+    for temperature in (None, 1.0):
+        average = reweight(lambda m, x: x, {"wall": jnp.asarray(1.5)}, few, temperature=temperature)
+        np.testing.assert_allclose([average.value, average.effective], 3.0)

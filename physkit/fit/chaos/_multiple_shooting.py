@@ -63,8 +63,7 @@ class MultipleShooting(Module):
     one trajectory. `fit_in_windows` goes this way.
 
     **Notes:** `data` is for the whole run: arrays with a first axis for frames, `steps / interval + 1`
-    of them. Frames at seams count in both windows; share them out in `misfit` if that matters. For
-    dynamics without noise.
+    of them. For dynamics without noise.
 
     **Reference:** Bock, in Modelling of Chemical Reaction Systems (Springer, 1981), p. 102; Baake,
     Baake, Bock & Briggs, Phys. Rev. A 45, 5524 (1992), for chaos.

@@ -165,11 +165,12 @@ class Optax(AbstractMethod):
       last tenth of the steps. First-order descent cannot tell a plateau from a minimum: compare the loss
       with what the noise of the data explains.
     - `batch_rows`: each step sees so many rows of the data (the first axis of all its arrays: trajectories,
-      observations) instead of all of them. The loss is then a mean over the rows that it is given. Every
-      row comes once in an epoch, in an order drawn from `fit`'s key and the number of the epoch: gradients are
-      unbiased, and the same whenever the fit is repeated or continued. The last point is then the result, not
-      the best, as losses of batches do not compare; let the step fall, by a schedule. It counts as converged
-      when the last tenth of the epochs is no lower than the tenth before, within twice the scatter.
+      observations) instead of all of them. The loss is then a mean over the rows that it is given. Every row
+      comes once in an epoch, but for those that do not fill a batch, others each time; in an order drawn from
+      `fit`'s key and the number of the epoch: gradients are unbiased, and the same whenever the fit is
+      repeated or continued. The last point is then the result, not the best, as losses of batches do not
+      compare; let the step fall, by a schedule. It counts as converged when the last tenth of the epochs is
+      no lower than the tenth before, within twice the scatter.
 
     **Good values:** `optax.adam(0.03)`, 300 steps: coordinates are scaled to order 1, so a step of
     0.03 changes each by some 3 %.
