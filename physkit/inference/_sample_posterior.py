@@ -151,8 +151,8 @@ def chain_sweep(
         posterior, method, warmup, metric, metric if around is not None else _SMALL * metric
     )
     starts = _starts(posterior, chains, jax.random.fold_in(key, _START_TAG), start_std, around)
-    # In the precision of the model, so that nothing of it is cast.
-    starts = np.asarray(starts).astype(coordinates.precision)
+    # As precise as the sampler's own numbers; a model in single precision casts what it is given.
+    starts = np.asarray(starts).astype(coordinates.center.dtype)
     first: tuple[Simulation, Array] = (simulation, as_device_array(starts[0]))
     return Sweep(first, warmup + draws, over=SweepAxis("state", starts, "start"), key=key)
 

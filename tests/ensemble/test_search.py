@@ -61,7 +61,7 @@ def test_a_search_finds_the_minimum_within_its_bounds(found):
     assert np.all(np.diff(history.loss) <= 0)
     assert np.all(history.loss <= history.best)
     assert np.all(history.best <= history.mean)
-    np.testing.assert_array_equal(history.evaluations, 12 * np.arange(1, found.steps + 1))
+    np.testing.assert_array_equal(history.evaluations, 1 + 12 * np.arange(1, found.steps + 1))
     assert history.sigma[-1] < 1e-3 * history.sigma[0]
     assert history.failed.sum() > 0
     assert any("were dead" in remark for remark in found.remarks)
@@ -98,6 +98,20 @@ def test_the_other_methods_reach_their_target(method, below):
     assert found.loss < below
     assert "below the target" in found.reason
     assert np.all(found.history.loss[:-1] > below)
+
+
+def test_no_search_returns_a_point_worse_than_it_was_given():
+    best = {"x": jnp.ones(3)}
+    for method in (
+        pk.fitting.CMAES(sigma=1.0, max_generations=2),
+        pk.fitting.DifferentialEvolution(sigma=1.0, max_generations=2),
+    ):
+        with pytest.warns(UserWarning, match="NOT converged"):
+            found = pk.fit(
+                lambda m: jnp.sum((m["x"] - 1) ** 2), best, where=lambda m: m["x"], method=method,
+                progress=False,
+            )  # fmt: skip
+        np.testing.assert_array_equal([found.loss, *found.values["x"]], [0, 1, 1, 1])
 
 
 def test_restarts_double_the_population_and_keep_the_best():

@@ -120,3 +120,30 @@ def test_the_file_of_a_descent_with_another_number_in_its_loss_is_refused(tmp_pa
     go_on(10.0)
     with pytest.raises(pk.errors.MismatchError):
         go_on(0.0)
+
+
+@pytest.mark.filterwarnings("ignore:the fit has NOT converged")
+def test_of_several_starts_the_best_on_all_data_is_returned():
+    """Most batches hold zeros alone, of which the start at 0 has the loss 0."""
+    data = jnp.concatenate([jnp.zeros(90), jnp.full(10, 10.0)])
+    found = pk.fit(
+        lambda m, d: jnp.mean((m["c"] - d) ** 2), {"c": jnp.asarray(0.5)}, where=lambda m: m["c"],
+        starts={"c": jnp.array([1.0, 0.0])}, data=data, key=0, progress=False,
+        method=pk.fitting.Optax(optax.sgd(1e-9), steps=20, batch_rows=5),
+    )  # fmt: skip
+    np.testing.assert_allclose(found.values["c"], 1.0, rtol=1e-6)
+    np.testing.assert_allclose([a.loss for a in found.attempts], [9.0, 10.0], rtol=1e-6)
+    assert "fewer than the 20" in found.reason
+
+
+def test_a_descent_that_ran_out_of_patience_is_finished(tmp_path):
+    def repeat():
+        return pk.fit(
+            lambda m: jnp.sum(m["x"] ** 2), {"x": jnp.ones(2)}, where=lambda m: m["x"],
+            method=pk.fitting.Optax(optax.sgd(0.5), steps=500, patience=5), progress=False,
+            to=tmp_path / "descent.h5",
+        )  # fmt: skip
+
+    first, second = repeat(), repeat()
+    assert first.steps == second.steps < 100
+    np.testing.assert_array_equal(first.history.loss, second.history.loss)

@@ -250,6 +250,17 @@ def test_several_starts_side_by_side():
         assert found.attempts[3].diverged
 
 
+def test_one_start_that_is_given_is_where_the_fit_starts():
+    """The model's own number may be one for which the objective is not finite."""
+    found = pk.fit(
+        lambda m: jnp.sqrt(m["c"]) - jnp.arange(1.0, 4.0), {"c": jnp.asarray(-3.0)},
+        where=lambda m: m["c"], starts={"c": jnp.array([5.0])}, progress=False,
+    )  # fmt: skip
+    np.testing.assert_allclose([found.start["c"], found.attempts[0].start["c"]], 5.0)
+    np.testing.assert_allclose(found.residuals_before, np.sqrt(5.0) - np.arange(1, 4))
+    np.testing.assert_allclose(found.values["c"], 4.0)
+
+
 def test_all_starts_diverging_is_an_error():
     with pytest.raises(pk.errors.ObjectiveError, match="from any of the 2 starts"):
         fit_decay(lambda m, d: jnp.nan * residuals_of(m, d), starts=2)

@@ -183,12 +183,12 @@ def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_pre
     np.testing.assert_allclose(np.cov(draws.T), COVARIANCE, atol=0.05 * COVARIANCE.max())
     assert "log evidence" in repr(laplace)
     single = regression(jnp.float32)
-    samples = sample_posterior(
-        single, 300, warmup=100, chains=2, key=1, around=laplace_approximation(single),
-        method=HMC(steps=8, dense_metric=True), progress=False,
-    )  # fmt: skip
-    assert samples.ensemble["z"].dtype == np.float32
-    assert np.all(np.abs(samples.mean - MEAN) < 5 * samples.monte_carlo_error)
+    for method in (HMC(steps=8, dense_metric=True), NUTS(dense_metric=True)):
+        samples = sample_posterior(
+            single, 300, warmup=100, chains=2, key=1, around=laplace_approximation(single),
+            method=method, progress=False,
+        )  # fmt: skip
+        assert np.all(np.abs(samples.mean - MEAN) < 5 * samples.monte_carlo_error)
 
 
 @pytest.mark.slow

@@ -185,6 +185,12 @@ class _Search:
         )
         generations: list[_Generation] = []
         best_z, best_loss, reason = np.asarray(center), np.inf, ""
+        if number == 0:
+            # What was given may be the best of all.
+            loss = float(compute(best_z[None])[0])
+            self.evaluations += 1
+            best_loss = loss if np.isfinite(loss) else np.inf
+            self.best_loss = best_loss
         while not reason:
             if reason := self._why_stop(members):
                 self.limit = reason
@@ -222,7 +228,7 @@ class _Search:
         mean = method.center_and_spread(state)[0]
         loss = float(compute(mean[None])[0])
         self.evaluations += 1
-        if loss < best_loss:
+        if np.isfinite(loss) and loss < best_loss:
             best_loss, best_z = loss, mean
             if loss < self.best_loss:
                 self.best_loss, self.best_z = loss, mean

@@ -134,7 +134,13 @@ def descend(
     if file is not None:
         state, losses, gradients = file.load(state, method.steps, len(z))
         count = sum(map(len, losses))
-    while count < method.steps:
+
+    def is_over(state: _DescentState, losses: list[np.ndarray]) -> bool:
+        """Whether no start goes on: each has run out of patience or diverged."""
+        waited = np.atleast_1d(np.asarray(state.steps_since_fall))
+        return bool(losses) and bool(np.all((waited > patience) | ~np.isfinite(losses[-1][-1])))
+
+    while count < method.steps and not is_over(state, losses):
         length = min(steps_per_report, method.steps - count)
         state, outcome = program(state, inputs, length)
         # (starts, steps) under vmap, (steps,) alone → (steps, starts).
@@ -145,9 +151,6 @@ def descend(
         if file is not None:
             file.save(state, losses, gradients, method.steps)
         report(count, loss[-1], gradient[-1], state.z)
-        out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
-        if np.all(out_of_patience | ~np.isfinite(loss[-1])):
-            break
     best_z = state.best_z if many else state.best_z[None]
     losses, gradients = np.concatenate(losses), np.concatenate(gradients)
     diverged = ~np.isfinite(losses[-1])

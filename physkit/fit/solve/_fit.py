@@ -184,15 +184,20 @@ def fit(
 
     # One program for value and Jacobian, compiled once for the start, every step and every restart.
     program = _with_jac_advice(compile_by_content(problem.with_jacobian, is_small=is_small(inputs)))
-    at_start = on_host(program(start.origin, inputs), start.precision)
+
+    def evaluate(z: Array) -> tuple[np.ndarray, np.ndarray]:
+        return on_host(program(z, inputs), start.precision)
+
+    at_origin = at_start = evaluate(start.origin)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:
+        at_start = evaluate(z[0]) if np.any(np.asarray(z[0])) else at_origin
         require_finite(problem, *at_start, start.labels, data)
     without_effect = _warn_of_no_effect(at_start[1], start.labels)
 
     bar = Progress(chosen_method.step_limit, title=title, enabled=progress)
     found = minimize_with_restarts(
-        problem, chosen_method, inputs, z, at_start, program, progress_report(bar, on_iteration), key,
+        problem, chosen_method, inputs, z, at_origin, program, progress_report(bar, on_iteration), key,
         None if to is None else Path(to),
     )  # fmt: skip
     if found.first.diverged.all() and len(z) > 1:
@@ -209,6 +214,8 @@ def fit(
         information = kind.information(found.value, found.jacobian, shapes)
     elif errors is not None:
         found, information = refine_likelihood(problem, chosen_method, inputs, found)
+    best = z[found.best]
+    at_start = evaluate(best) if np.any(np.asarray(best)) else at_origin
     result = _result(problem, chosen_method, inputs, z, at_start, found, information, model)
     remarks = collect_remarks(result, found.coordinates.bounds, errors, without_effect)
     seconds = time.monotonic() - began
@@ -234,7 +241,7 @@ def _result(
         values, slopes = values_at(minimum, zero), None
     else:
         values, slopes = values_and_slopes(minimum, zero)
-    start = values_at(inputs.coordinates, z[found.best] if len(z) > 1 else zero)
+    start = values_at(inputs.coordinates, z[found.best])
     covariance, spectrum, standard_errors = None, None, None
     if information is not None:
         # Errors are those of z; bounds carry them over to the parameters to first order.
@@ -365,6 +372,8 @@ def _attempts(found: SearchResult, start: Coordinates, z: Array) -> tuple[Attemp
         finite = losses[np.isfinite(losses)]
         is_best = k == found.best
         lowest = float(finite.min()) if len(finite) else np.nan
+        if found.end_losses is not None:
+            lowest = float(found.end_losses[k])
         attempts.append(
             Attempt(
                 start=_to_numpy(values_at(start, as_device_array(starts[k]))),

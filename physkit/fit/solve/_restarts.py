@@ -35,6 +35,7 @@ class SearchResult(NamedTuple):
     - `value`, `jacobian`: there, of residuals or of the loss (its gradient).
     - `first`: the descent of all starts, with the losses in the objective's own units, and
       `first_coordinates`, which its z are in; `best`: which of them was the best.
+    - `end_losses`: of all data where each start ended, where its steps saw batches of them.
     """
 
     coordinates: Coordinates
@@ -48,6 +49,7 @@ class SearchResult(NamedTuple):
     first: Descent
     first_coordinates: Coordinates
     best: int
+    end_losses: np.ndarray | None = None
 
 
 def minimize_with_restarts(
@@ -182,10 +184,18 @@ def _first_order_result(
 ) -> SearchResult:
     unit = float(inputs.unit)
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
-    best = _best_start(first)
-    coordinates = natural_coordinates(inputs.coordinates, first.z[best], natural.scale)
-    unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
-    value, jacobian = evaluate(natural.origin, unscaled)
+
+    def end_of(start: int) -> tuple[Coordinates, np.ndarray, np.ndarray]:
+        coordinates = natural_coordinates(inputs.coordinates, first.z[start], natural.scale)
+        unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
+        return coordinates, *evaluate(natural.origin, unscaled)
+
+    best, end_losses = _best_start(first), None
+    if method.batch_rows is not None and len(first.z) > 1:
+        # Losses of batches do not compare.
+        end_losses = np.array([float(end_of(k)[1]) for k in range(len(first.z))])
+        best = int(np.argmin(np.where(first.diverged | np.isnan(end_losses), np.inf, end_losses)))
+    coordinates, value, jacobian = end_of(best)
     steps = len(first.losses)
     converged = bool(first.done[best])
     tail = max(steps // 10, 1)
@@ -195,6 +205,10 @@ def _first_order_result(
         reason = (
             f"the loss stands still, within {method.tolerance:g} of itself: a minimum, or a plateau"
         )
+    elif method.batch_rows is not None:
+        reason = "the loss still fell in the last tenth of the epochs, or these are fewer than the 20 that tell"
+    elif steps < 10:
+        reason = f"{steps} steps are too few to tell"
     else:
         reason = (
             f"the loss still fell by more than {method.tolerance:g} of itself, or of all that it fell, in "
@@ -202,7 +216,7 @@ def _first_order_result(
         )
     return SearchResult(
         coordinates, value, jacobian, converged, reason, steps,
-        first.losses[:, best], first.gradients[:, best], first, inputs.coordinates, best,
+        first.losses[:, best], first.gradients[:, best], first, inputs.coordinates, best, end_losses,
     )  # fmt: skip
 
 
