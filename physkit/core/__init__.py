@@ -166,6 +166,7 @@ from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as 
 from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._dependence import (
     depends_on as depends_on,
+    has_operation as has_operation,
     mark_results as mark_results,
     programs_of as programs_of,
 )

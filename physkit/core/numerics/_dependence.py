@@ -79,14 +79,14 @@ def _mark_outputs(equation: Any, inputs: Marks, clearing: frozenset[str]) -> Mar
         return mark_results(inner[0], inputs, clearing)
     # What is not known here and clears somewhere within may clear all: in doubt it is not marked.
     within = programs_of(equation) if clearing else []
-    return [not any(_has_operation(program, clearing) for program in within)] * count
+    return [not any(has_operation(program, clearing) for program in within)] * count
 
 
-def _has_operation(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
+def has_operation(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
     """Whether a program, or one within it, has an operation of one of these names."""
     return any(
         equation.primitive.name in names
-        or any(_has_operation(inner, names) for inner in programs_of(equation))
+        or any(has_operation(inner, names) for inner in programs_of(equation))
         for equation in jaxpr.eqns
     )
 

@@ -73,9 +73,10 @@ class NeighborList(AbstractNeighbors):
         # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
         space = particles.space.detached()
+        built_at, built_in = jax.lax.stop_gradient(self.position), self.space.detached()
         # Of the list, the skin that it was built with; of a new one, what the box allows now.
-        skin = allowed_skin(self.space, position, self.cutoff, self.skin)
-        moved = displacement_since(self.position, self.space, position, space, self.cutoff, skin)
+        skin = allowed_skin(built_in, position, self.cutoff, self.skin)
+        moved = displacement_since(built_at, built_in, position, space, self.cutoff, skin)
         radius = self.cutoff + allowed_skin(space, position, self.cutoff, self.skin)
         too_far = exceeds_max_cutoff(space, position.shape[1], self.cutoff)
         faults = self.faults.set_if(Fault.DISPLACEMENT, moved.is_leap)
@@ -94,7 +95,7 @@ class NeighborList(AbstractNeighbors):
             return *new, position, space, self.num_rebuilds + 1
 
         def keep():
-            return self.pairs, self.cells, self.position, self.space, self.num_rebuilds
+            return self.pairs, self.cells, built_at, built_in, self.num_rebuilds
 
         # A branch also under `vmap`, where `lax.cond` would become a select that searches in every step.
         current = cond_for_batch(moved.is_outdated | stale, rebuild, keep)

@@ -25,6 +25,7 @@ from physkit.core import (
 )
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
+from ..adjoint._packed_residuals import pack_residuals
 from ._carry import Carry, state_faults
 from ._migrate import migrate
 from ._nested_loop import add_time_axis, forward_level, nest_loops
@@ -36,11 +37,15 @@ _STEPS_IN_GROUP = 32
 
 
 def make_block_body(
-    intervals: Sequence[int], adjoint: AbstractAdjoint, model: Callable[[], tuple[Simulation, Plan]]
+    intervals: Sequence[int],
+    adjoint: AbstractAdjoint,
+    model: Callable[[], tuple[Simulation, Plan]],
+    prepare_step: Callable[[LoopBody], LoopBody] = lambda step: step,
 ) -> LoopBody:
     """One block – the longest of `intervals` – as carry → (carry, frames in order of time).
 
     - `model`: gives the simulation and its plan, inside of the loop.
+    - `prepare_step`: what is made of the innermost body.
     """
 
     @at_full_precision
@@ -58,7 +63,8 @@ def make_block_body(
     def merge(inner: Frame, outer: Frame) -> Frame:
         return {**inner, **outer}
 
-    return nest_loops(one_step, intervals, forward_level(adjoint.repeat, observe_level, merge))
+    level = forward_level(adjoint.repeat, observe_level, merge)
+    return nest_loops(prepare_step(one_step), intervals, level)
 
 
 @at_full_precision
@@ -91,7 +97,7 @@ def advance(
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
     bits = state_faults(carry.state)  # here and at the end: a fault may come and go
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    block = make_block_body(sim.intervals, adjoint, pack_scalars((sim, plan)))
+    block = make_block_body(sim.intervals, adjoint, pack_scalars((sim, plan)), pack_residuals)
     carry, frames = adjoint.advance(sim, carry, blocks, block)
     carry, health = _check_end(sim, plan, carry)
     return carry, frames, Health(bits | health.bits)

@@ -5,9 +5,10 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from physkit.core import PyTree
+
+from ..adjoint._array_layout import ArrayLayout
 
 T = TypeVar("T", bound=PyTree)
 _MOST = 8  # entries of an array that is still a few numbers
@@ -19,24 +20,10 @@ def pack_scalars(tree: T) -> Callable[[], T]:
     To be called where they are used, in the body of a loop. On a GPU, sums over all cells for a parameter's
     cotangent then end in one kernel for all parameters, and so does adding up what all steps contribute.
     """
-    small, rest = eqx.partition(tree, _is_small)
-    leaves, form = jax.tree.flatten(small)
-    groups: dict[jnp.dtype, list[int]] = {}
-    for k, leaf in enumerate(leaves):
-        groups.setdefault(leaf.dtype, []).append(k)
-    vectors = [jnp.concatenate([leaves[k].ravel() for k in ks]) for ks in groups.values()]
-
-    def unpack() -> T:
-        read = list(leaves)
-        for vector, ks in zip(vectors, groups.values(), strict=True):
-            start = 0
-            for k in ks:
-                end = start + leaves[k].size
-                read[k] = vector[start:end].reshape(leaves[k].shape)
-                start = end
-        return eqx.combine(jax.tree.unflatten(form, read), rest)
-
-    return unpack
+    leaves, form = jax.tree.flatten(tree)
+    layout = ArrayLayout.of(leaves, [_is_small(x) for x in leaves])
+    joined = layout.join(leaves)
+    return lambda: jax.tree.unflatten(form, layout.split(joined))
 
 
 def _is_small(x: PyTree) -> bool:

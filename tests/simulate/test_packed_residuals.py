@@ -1,0 +1,155 @@
+"""Steps whose derivative keeps one array: the same numbers in both modes, and few arrays, on any device."""
+
+import functools
+import importlib
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.parallel import Spmd
+from physkit.simulate.adjoint._adjoint import Direct
+from physkit.simulate.loop._advance import make_block_body
+from physkit.simulate.loop._packed_scalars import pack_scalars
+from physkit.systems import (
+    kelvin_helmholtz,
+    kuramoto_sivashinsky,
+    lennard_jones_melt,
+    weibel_instability,
+)
+
+packing = importlib.import_module("physkit.simulate.adjoint._packed_residuals")
+STEPS = 6
+
+
+@pytest.fixture(autouse=True)
+def on_a_gpu(monkeypatch):
+    """As where there is one."""
+    monkeypatch.setattr(packing, "kernels_are_used", lambda: True)
+
+
+def brownian():
+    trap = pk.HarmonicTrap(2.0, center=[0.0, 0.0])
+    particles = pk.Particles(jnp.ones((5, 2)), velocity=jnp.zeros((5, 2)))
+    return pk.Simulation(pk.BAOAB(trap, temperature=1.0, friction=1.0), dt=0.05), particles
+
+
+SYSTEMS = {
+    "noise": brownian,
+    "lists": lambda: lennard_jones_melt(cells=4),
+    "spectra": lambda: kuramoto_sivashinsky(cells=32),
+    "faces": lambda: kelvin_helmholtz(cells=8),
+    "grid and particles": lambda: weibel_instability(cells=8, per_cell=1),
+}
+
+SLOW = ("faces", "grid and particles")
+
+
+def loss_of(name, prepare_step):
+    """A loss of all numbers of a simulation and its start, and these numbers."""
+    sim, state = SYSTEMS[name]()
+    sim = eqx.tree_at(lambda s: s.observers, sim, ())
+    carry = pk.init(sim, state, key=jax.random.key(3))
+    numbers, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+
+    def loss(numbers):
+        sim, carry = eqx.combine(numbers, rest)
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        block = make_block_body((), Direct(), pack_scalars((sim, plan)), prepare_step)
+        end = Direct().repeat(block, carry, STEPS)[0].state
+        leaves = [x for x in jax.tree.leaves(end) if eqx.is_inexact_array(x)]
+        return sum(jnp.sum(jnp.abs(x) ** 2) for x in leaves)
+
+    return loss, numbers
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SYSTEMS]
+)
+def test_derivatives_are_those_of_plain_steps(name):
+    plain, numbers = loss_of(name, lambda step: step)
+    packed, _ = loss_of(name, packing.pack_residuals)
+    directions = jax.tree.map(
+        lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape).astype(x.dtype), numbers
+    )
+    both = jax.jit(
+        lambda f, x: (jax.value_and_grad(f)(x), jax.jvp(f, (x,), (directions,))), static_argnums=0
+    )
+    expected, found = both(plain, numbers), both(packed, numbers)
+    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+        np.testing.assert_allclose(
+            b, a, rtol=1e-9, atol=1e-9 * (1e-30 + np.max(np.abs(a), initial=0.0))
+        )
+
+
+def stored_arrays(loss, numbers):
+    """Shapes of what the loop forward stacks, of the longest loop."""
+    jaxpr = jax.make_jaxpr(jax.grad(loss))(numbers).jaxpr
+    loops = [e for e in jaxpr.eqns if e.primitive.name == "scan"]
+    return [x.aval for x in loops[0].outvars if x.aval.shape[:1] == (STEPS,)]
+
+
+def test_a_loop_stores_one_array_and_not_what_no_step_changes():
+    plain = stored_arrays(*loss_of("spectra", lambda step: step))
+    packed = stored_arrays(*loss_of("spectra", packing.pack_residuals))
+    assert len(packed) <= 3 < len(plain)  # one of each dtype
+    size = lambda avals: sum(x.size * x.dtype.itemsize for x in avals)
+    assert size(packed) < 1.1 * size(plain)
+
+
+def repeat(step, x, length=STEPS):
+    return jax.lax.scan(packing.pack_residuals(step), x, None, length=length)[0]
+
+
+def test_second_derivatives_batches_and_single_precision():
+    step = lambda x, _=None: (jnp.sin(x) * x, None)
+    plain = lambda x: jax.lax.scan(step, x, None, length=STEPS)[0]
+    for dtype in (np.float32, np.float64):
+        x = np.linspace(0.3, 1.0, 4).astype(dtype)
+        for of in (jax.hessian, jax.jacfwd, jax.jacrev):
+            expected = of(lambda x: jnp.sum(plain(x)))(x)
+            found = of(lambda x: jnp.sum(repeat(step, x)))(x)
+            np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+        batched = jax.vmap(jax.grad(functools.partial(repeat, step)))(x)
+        np.testing.assert_allclose(batched, jax.vmap(jax.grad(plain))(x), rtol=1e-5)
+
+
+def test_what_has_no_derivative_gets_none():
+    """Whole numbers, what is only handed on, and what a derivative does not go through."""
+
+    def step(carry, _rows=None):
+        count, given, _, x = carry
+        return (count + 1, given, jax.lax.stop_gradient(x), x * given), None
+
+    start = jnp.zeros((), jnp.int32), jnp.float64(1.5), jnp.ones(2), jnp.ones(2)
+    jaxpr = jax.make_jaxpr(jax.grad(lambda x: jnp.sum(repeat(step, (*start[:3], x))[3])))(start[3])
+    _, backward = [e for e in jaxpr.jaxpr.eqns if e.primitive.name == "scan"]
+    assert len([x for x in backward.outvars if x.aval.shape == (2,)]) == 1, backward
+    gradient = jax.grad(lambda x: jnp.sum(repeat(step, (*start[:3], x))[3]))(start[3])
+    np.testing.assert_allclose(gradient, 1.5**STEPS)
+
+
+def test_a_derivative_for_reverse_mode_only_is_left_as_it_is():
+    @jax.custom_vjp
+    def double(x):
+        return 2 * x
+
+    double.defvjp(lambda x: (2 * x, None), lambda _, g: (3 * g,))
+    step = lambda x, _=None: (double(x), None)
+    np.testing.assert_allclose(jax.grad(functools.partial(repeat, step))(1.0), 3.0**STEPS)
+
+
+@pytest.mark.parametrize("backend", ["vmap", "serial"])
+def test_steps_that_talk_to_other_devices_are_left_as_they_are(backend):
+    shape = (2,) if backend == "vmap" else (1,)
+
+    def total(comm, x):
+        return repeat(lambda x, _=None: (comm.psum(jnp.sin(x)), None), x, 2)
+
+    x = jnp.arange(1.0, 1 + shape[0])
+    gradient = jax.grad(lambda x: Spmd(total, shape, backend=backend)(x)[0])(x)
+    expected = jax.grad(lambda x: shape[0] * jnp.sin(jnp.sum(jnp.sin(x))))(x)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
