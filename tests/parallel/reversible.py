@@ -16,7 +16,7 @@ import numpy as np
 
 import physkit as pk
 from physkit.observe import Positions, TotalEnergy
-from physkit.particles.forces import HarmonicBonds, LennardJones, Pairwise
+from physkit.particles.forces import ExternalForce, HarmonicBonds, LennardJones, Pairwise
 from tests.parallel.particle_cases import distance, fluid
 
 
@@ -51,9 +51,30 @@ def main(steps: int, speed: float) -> None:
         "migrated": int(np.max(ownership.num_leaving)),
         "by state": [distance(b, a) for a, b in pairs(one[1], two[1])],
         "by parameters": [distance(b, a) for a, b in pairs(one[0].integrator, two[0].integrator)],
+        "by dt and t0": differences_by_time(atoms, steps),
         "largest": max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(one[1])),
     }
     print(json.dumps(found))
+
+
+def differences_by_time(atoms: pk.Particles, steps: int) -> list[float]:
+    """Derivatives by dt and t0 over two devices against one, for a force that depends on time."""
+    k = 2 * jnp.pi / atoms.space.lengths[0]
+
+    def wave(t, atoms):
+        x, y = atoms.position.T
+        return jnp.sin(3 * t) * jnp.stack([jnp.cos(k * x), 0 * y], axis=1)
+
+    def energy(times, devices):
+        dt, t0 = times
+        sim = pk.Simulation(
+            pk.VelocityVerlet(ExternalForce(wave)), dt, t0=t0, adjoint=pk.Reversible()
+        )
+        return jnp.sum(pk.simulate(sim, atoms, steps, devices=devices).state.velocity ** 2)
+
+    times = (jnp.asarray(0.01), jnp.asarray(0.3))
+    one, two = (jax.grad(energy)(times, devices) for devices in (None, (2,)))
+    return [distance(b, a) for a, b in zip(one, two, strict=True)]
 
 
 if __name__ == "__main__":

@@ -478,3 +478,4 @@ def test_reversible_over_devices(backend, steps, temperature):
     assert found["faults"] == 0
     assert found["migrated"] > 0
     assert max(found["by state"] + found["by parameters"]) < 1e-10, found
+    assert max(found["by dt and t0"]) < 1e-10, found

@@ -59,8 +59,3 @@ class BackwardContext(NamedTuple):
         """
         sim = self.sim if sim is None else sim
         return Clock.at(self.initial_step.plus(step), sim.t0, sim.dt, self.key)
-
-    @property
-    def initial_clock(self) -> Clock:
-        """The clock of the first step."""
-        return Clock.at(self.initial_step, self.sim.t0, self.sim.dt, self.key)

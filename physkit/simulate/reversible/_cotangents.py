@@ -13,17 +13,20 @@ and for a loss L with given ȳ = ∂L/∂y, running n downward,
 Φ is differentiated as the plain step in floating point at the states that the inverse step has rebuilt.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Int
 
-from physkit.core import Aux, Clock, Frame, PyTree, State, drop_fixed_point, fusion_barrier
+from physkit.core import Aux, Frame, PyTree, State, drop_fixed_point, fusion_barrier
 
 from ..adjoint._pullback import add_trees, inexact_mask, pullback
 from ..loop._carry import Carry
 from ..loop._observe import observe
 from ._backward_state import BackwardContext, BackwardState, Cotangents
 from ._forward import prepare_refresh
+from ._inverse_step import clock_of_aux
 
 
 def pull_back_step(
@@ -84,10 +87,12 @@ def pull_back_observation(
     return Cotangents(*map(add_trees, cotangents[:4], through[:4]), through[4], through[5])
 
 
-def pull_back_refresh(context: BackwardContext, current: BackwardState, clock: Clock) -> Cotangents:
+def pull_back_refresh(context: BackwardContext, current: BackwardState) -> Cotangents:
     """Pull ā back through a = refresh(x; θ, p), to the state and the parameters that aux follows from."""
 
     def refresh(sim, plan, state, aux):
+        # The clock is made here: a force that depends on time depends on dt and t0.
+        clock = clock_of_aux(sim, partial(context.clock_at, sim=sim), current.step)
         return sim.integrator.refresh(plan, clock, state, aux)
 
     # Optimization barrier, as in `pull_back_step`.

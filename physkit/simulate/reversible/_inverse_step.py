@@ -27,11 +27,20 @@ def invert_step(
 
     - `clock_at`: the clock of each step, counted from the first.
     """
-    clock = clock_at(n)
+    computed_at = clock_of_aux(sim, clock_at, n)
+    state, aux = sim.integrator.reverse_step(plan, clock_at(n), state, aux, computed_at)
+    return state, aux, computed_at
+
+
+def clock_of_aux(
+    sim: Simulation, clock_at: Callable[[Int[Array, ""]], Clock], n: Int[Array, ""]
+) -> Clock:
+    """The clock for which the aux before step `n` was computed.
+
+    - `clock_at`: as of `invert_step`.
+    """
     # Step n used the force that step n − 1 left, for the time at which that one ended. In floats, t + dt may
     # round otherwise than the time at which step n begins, so it must be the end's. Before step 0 there was
     # no step: its force is that of `refresh`, at its own clock.
     end_of_last = sim.integrator.end_clock(clock_at(jnp.maximum(n - 1, 0)))
-    computed_at = select_clock(n == 0, clock, end_of_last)
-    state, aux = sim.integrator.reverse_step(plan, clock, state, aux, computed_at)
-    return state, aux, computed_at
+    return select_clock(n == 0, clock_at(n), end_of_last)

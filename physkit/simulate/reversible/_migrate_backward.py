@@ -37,7 +37,7 @@ def migrate_backward(
 
     def migrate_all(current: BackwardState) -> BackwardState:
         # Aux is of the old rows. It is made anew from the state below, so its cotangents go to the state now.
-        cotangents = pull_back_refresh(context, current, computed_at)
+        cotangents = pull_back_refresh(context, current)
 
         def migrate_with(component, component_cotangents):
             return component.migrate_with(component_cotangents)
@@ -60,7 +60,7 @@ def restore_initial_rows(
     if not _migrating(current.state):
         return current, jnp.array(True)
     # As in `migrate_backward`: aux is of rows that the particles leave.
-    cotangents = pull_back_refresh(context, current, context.initial_clock)
+    cotangents = pull_back_refresh(context, current)
     complete = []
 
     def restore(component, component_cotangents):
