@@ -62,7 +62,11 @@ class ControlChannel:
         self._buffers: dict[int, bytearray] = {k: bytearray() for k in connections}
         # Filled by the watcher thread, emptied by the main thread.
         self._gathered: dict[int, queue.Queue] = {k: queue.Queue() for k in connections}
-        self._departed: set[int] = set()  # processes that said goodbye: their silence is no failure
+        # Processes that said goodbye: their silence is no failure, nor is the end of their connection.
+        self._departed: set[int] = set()
+        # Connections that the other end has not closed. A process that said goodbye waits in JAX's shutdown for
+        # all others, and needs their heartbeats and their failures until then.
+        self._open = set(connections)
         self._num_gathers = 0
         # Python writes the number of each signal here as it arrives, also while the main thread is blocked in a
         # collective, where no handler of Python's runs.
@@ -115,7 +119,7 @@ class ControlChannel:
             )
         # Process 0 waits longest: it hosts JAX's coordinator, and JAX aborts processes that lose it.
         deadline = time.monotonic() + (4 if self.process_index == 0 else 1) * GRACE_PERIOD
-        while len(self._departed) < len(self._connections) and time.monotonic() < deadline:
+        while self._open and time.monotonic() < deadline:
             time.sleep(GRACE_PERIOD / 20)
 
     @contextlib.contextmanager
@@ -164,7 +168,7 @@ class ControlChannel:
                 selector.register(connection, selectors.EVENT_READ, k)
             selector.register(self._signal_reader, selectors.EVENT_READ, None)
             last_heartbeat = 0.0
-            while not (self._is_closed and len(self._departed) == len(self._connections)):
+            while not self._is_over():
                 for key, _ in selector.select(HEARTBEAT_INTERVAL / 4):
                     if key.data is None:
                         self._read_signals()
@@ -175,15 +179,20 @@ class ControlChannel:
                 now = time.monotonic()
                 if now - last_heartbeat >= HEARTBEAT_INTERVAL:
                     last_heartbeat = now
-                    for k in self._connections.keys() - self._departed:
+                    for k in self._open:
                         self._send(k, {"kind": "heartbeat"})
-                for k in self._connections.keys() - self._departed:
+                for k in self._open - self._departed:
                     if now - self._last_heard[k] > self._silence:
                         reason = f"{self.names[k]} has been silent for {self._silence:.0f} s"
                         self._end_process(reason, EXIT_TRY_AGAIN)
         sockets = (*self._connections.values(), self._signal_reader, self._signal_writer)
         for each in sockets:
             each.close()
+
+    def _is_over(self) -> bool:
+        """Whether nothing more can come: process 0 closes when all have said goodbye, the others after it."""
+        everybody_left = self.process_index == 0 and len(self._departed) == len(self._connections)
+        return self._is_closed and (everybody_left or not self._open)
 
     def _read_signals(self) -> None:
         now = time.monotonic()
@@ -211,10 +220,9 @@ class ControlChannel:
         except OSError:
             received = b""
         if not received:
+            self._open.discard(k)
             # After this process's own failure the others close because of it: that is no second failure.
-            if self._has_failed:
-                self._departed.add(k)
-            elif k not in self._departed:
+            if not self._has_failed and k not in self._departed:
                 reason = f"{self.names[k]} is gone: it was killed, or its machine is lost"
                 self._end_process(reason, EXIT_TRY_AGAIN)
             return False
@@ -225,7 +233,7 @@ class ControlChannel:
         self._buffers[k] = rest
         for line in lines:
             self._handle(k, json.loads(line))
-        return k not in self._departed
+        return True
 
     def _handle(self, k: int, message: Message) -> None:
         kind = message["kind"]
@@ -242,7 +250,7 @@ class ControlChannel:
     def _end_process(self, reason: str, status: int, reported_by: int | None = None) -> None:
         """End this process, after telling those at the other ends: process 0 passes it on to all others."""
         self.is_ending = True
-        remaining = self._connections.keys() - self._departed - {reported_by}
+        remaining = self._open - {reported_by}
         for k in remaining:
             self._send(k, {"kind": "lost", "reason": reason, "status": status})
         if status == EXIT_FAILED:
