@@ -146,6 +146,14 @@ class ControlChannel:
     def _wait_for_value(self, k: int, gather_id: list[Any]) -> Any:
         # No timeout: if process `k` dies meanwhile, the watcher ends this process.
         message = self._gathered[k].get()
+        if message["kind"] == "bye":
+            # Put back for a caller that goes on after the error, and asks again.
+            self._gathered[k].put(message)
+            raise ClusterError(
+                f"{self.names[k]} has ended its script, {self.names[self.process_index]} is at "
+                f"{gather_id[1]!r} and waits for it. All must run the same script to its end: one that ends "
+                "earlier must raise an error, not call sys.exit()"
+            )
         if message["id"] != gather_id:
             raise ClusterError(
                 f"the processes are out of step: {self.names[self.process_index]} is at {gather_id[1]!r}, "
@@ -241,6 +249,7 @@ class ControlChannel:
             self._gathered[k].put(message)
         elif kind == "bye":
             self._departed.add(k)
+            self._gathered[k].put(message)
         elif kind == "failed" and not self._has_failed:
             reason = f"{self.names[message['process']]} failed: {message['reason']}"
             self._end_process(reason, EXIT_FAILED, k)

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from physkit.core import ClusterError
 from physkit.parallel import _control_channel
 from physkit.parallel._control_channel import ControlChannel
 from physkit.parallel._rendezvous import open_channel
@@ -85,6 +86,19 @@ def test_processes_that_have_ended_their_scripts_learn_of_a_later_failure(last, 
     close_all(channels)
 
 
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_who_waits_for_a_process_that_has_ended_its_script_gets_an_error(waiting, ends):
+    channels = open_channels(2)
+    channels[1 - waiting].close()
+    # The second time for a caller that caught the first.
+    for _ in range(2):
+        with pytest.raises(ClusterError, match=r"has ended its script, .* is at 'here'"):
+            channels[waiting].all_gather_object(1, "here")
+    close_all([channels[waiting]])
+    close_all(channels)
+    assert ends == []
+
+
 LATE_SCRIPT = """
 import sys, time
 import physkit as pk
@@ -104,3 +118,30 @@ def test_one_process_writes_results_after_the_others_have_ended(last, tmp_path):
     outcomes = wait_for_all(launch(script, last))
     assert [status for status, _ in outcomes] == [0, 0], outcomes
     assert "written" in outcomes[last][1]
+
+
+EXIT_SCRIPT = """
+import sys
+import physkit as pk
+group = pk.parallel.initialize(wait=60)
+if group.process_index == int(sys.argv[1]):
+    sys.exit(3)
+group.all_gather_object(0, "the next step")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [0, 1])
+def test_sys_exit_in_one_process_ends_the_others(target, tmp_path):
+    script = tmp_path / "exit.py"
+    script.write_text(EXIT_SCRIPT)
+    outcomes = wait_for_all(launch(script, target), timeout=60)
+    status, output = outcomes[1 - target]
+    assert status == 1, output
+    assert f"ClusterError: process {target}" in output
+    assert "has ended its script" in output
+    # The one that left says whom it takes along, instead of its own status.
+    status, output = outcomes[target]
+    assert status == 1, output
+    assert f"process {1 - target}" in output
+    assert "has ended its script" in output
