@@ -27,6 +27,9 @@ from ._rendezvous import open_channel
 # What must be the same in all processes. Otherwise they would compile different programs, whose collectives
 # do not match: they hang, or exchange wrong numbers.
 _MUST_AGREE = ("physkit", "jax", "jaxlib", "python", "numpy", "precision", "script")
+# Seconds that a process which has ended its script waits for the others. JAX aborts all of them then, also one
+# that is still writing results, and its own 300 s are short for that.
+_SHUTDOWN_TIMEOUT = 3600
 
 
 class ProcessGroup:
@@ -184,6 +187,7 @@ def _join_jax(info: ProcessInfo, coordinator: str, wait: float) -> None:
             # The launcher has been detected above; JAX would detect it by rules of its own.
             cluster_detection_method="deactivate",
             initialization_timeout=max(1, int(wait)),
+            shutdown_timeout_seconds=_SHUTDOWN_TIMEOUT,
         )
     except RuntimeError as error:
         # JAX has no class of its own for this error; its text says "must be called before any JAX calls".

@@ -7,11 +7,14 @@ import sys
 import threading
 import time
 
+import jax
 import pytest
 
 from physkit.core import ClusterError
 from physkit.parallel import initialize
 from physkit.parallel._messages import receive_message
+from physkit.parallel._process_group import _join_jax
+from physkit.parallel._process_info import ProcessInfo
 from physkit.parallel._rendezvous import connect_to_first, open_channel
 from tests.parallel.launch import free_port, launch, wait_for_all
 
@@ -123,6 +126,16 @@ def test_initialize_after_jax_found_its_devices_raises(tmp_path):
     for status, output in wait_for_all(launch(script)):
         assert status == 1
         assert "must come before anything else that uses JAX" in output
+
+
+def test_jax_waits_an_hour_for_the_last_process_to_end_its_script(monkeypatch):
+    """It aborts all of them then, also one that is still working."""
+    given = {}
+    monkeypatch.setattr(
+        jax.distributed, "initialize", lambda *_, **settings: given.update(settings)
+    )
+    _join_jax(ProcessInfo("the script", 0, 2, "localhost", 5000), "localhost:5001", 5.0)
+    assert given["shutdown_timeout_seconds"] >= 3600
 
 
 def test_errors_of_the_rendezvous_name_what_is_missing():
