@@ -149,7 +149,7 @@ def initialize(
     introduction = {
         "process": info.process_index,
         "processes": info.process_count,
-        "job": f"{info.launcher} {info.port} of {info.process_count}",
+        "job": info.job_description,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "identity": program_identity(),

@@ -21,6 +21,7 @@ class ProcessInfo:
     - `address`, `port`: where process 0 listens.
     - `local_index`, `local_count`: the index and the count among the processes of this machine; 0 of 1 if
       unknown.
+    - `job`: the launcher's name of the job, which other jobs do not have; empty if it gives none.
 
     **Errors:** `ClusterError` for an index that is not below its count.
     """
@@ -32,6 +33,7 @@ class ProcessInfo:
     port: int
     local_index: int = 0
     local_count: int = 1
+    job: str = ""
 
     def __post_init__(self):
         is_valid = 0 <= self.process_index < self.process_count
@@ -41,6 +43,12 @@ class ProcessInfo:
                 f"{self.process_count}, {self.local_index} of {self.local_count} on its machine; "
                 "they count from 0"
             )
+
+    @property
+    def job_description(self) -> str:
+        """The job in words: the same in all of its processes, and another one in other jobs."""
+        name = f"{self.launcher} {self.job}" if self.job else self.launcher
+        return f"{name}, {self.process_count} processes"
 
 
 def detect_process(environment: Mapping[str, str]) -> ProcessInfo | None:
@@ -99,9 +107,10 @@ def _from_slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
     read_number = _number_reader(environment, "Slurm")
     if read_number("SLURM_STEP_NUM_TASKS") == 1:
         return None
+    job, step = read_number("SLURM_JOB_ID", 0), read_number("SLURM_STEP_ID", 0)
     # Steps of one job, and jobs on one machine, should not use the same port. (Special steps have ids near
     # 2³², hence the remainder.)
-    job_number = read_number("SLURM_JOB_ID", 0) * 17 + read_number("SLURM_STEP_ID", 0) % 4096
+    job_number = job * 17 + step % 4096
     nodes = environment.get("SLURM_STEP_NODELIST", "")
     per_node = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
     address, port = _coordinator_address(
@@ -115,6 +124,7 @@ def _from_slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
         port,
         read_number("SLURM_LOCALID", 0),
         _tasks_on_node(per_node, read_number("SLURM_NODEID", 0)),
+        f"{job}.{step}",
     )
 
 
@@ -150,6 +160,7 @@ def _from_open_mpi(environment: Mapping[str, str]) -> ProcessInfo | None:
         port,
         read_number("OMPI_COMM_WORLD_LOCAL_RANK", 0),
         local_count,
+        name,
     )
 
 

@@ -10,7 +10,7 @@ from physkit.core import ClusterError
 from ._control_channel import ControlChannel
 from ._messages import Message, receive_message, send_message
 
-_PROTOCOL = "physkit-control-2"
+_PROTOCOL = "physkit-control-3"
 
 
 def open_channel(
@@ -137,14 +137,10 @@ def _introduction_of(
     """The introduction of a newcomer; None if it is no process of this job, or has come before."""
     # Port scanners connect and say nothing: they must not hold up the processes behind them for long.
     connection.settimeout(5.0)
-    job, process_count = introduction["job"], introduction["processes"]
     try:
         newcomer = receive_message(connection)
-        is_ours = newcomer.get("protocol") == _PROTOCOL and newcomer.get("job") == job
-        process = newcomer["process"] if is_ours else None
-        if not is_ours or process in connections or not 0 < process < process_count:
-            # Jobs on one machine may derive the same port from their numbers (see `_coordinator_address`).
-            refusal = f"this is job {job}, of {process_count} processes"
+        refusal = _why_refused(newcomer, introduction, connections)
+        if refusal:
             send_message(connection, {"refused": refusal})
             connection.close()
             return None
@@ -153,6 +149,30 @@ def _introduction_of(
         connection.close()
         return None
     return newcomer
+
+
+def _why_refused(
+    newcomer: Message, introduction: Message, connections: dict[int, socket.socket]
+) -> str | None:
+    job, process, process_count = (
+        introduction["job"],
+        newcomer["process"],
+        introduction["processes"],
+    )
+    if newcomer.get("protocol") != _PROTOCOL:
+        return "process 0 has another version of physkit"
+    if newcomer["job"] != job:
+        # Jobs on one machine may derive the same port from their numbers (see `_coordinator_address`).
+        return (
+            f"another job listens where this one ({newcomer['job']}) looks for its process 0: {job}. Set "
+            "PHYSKIT_COORDINATOR=host:port to another port, in all processes of one of them"
+        )
+    if process in connections or not 0 < process < process_count:
+        return (
+            f"there is a process {process} already, or none of this number among {process_count}: each "
+            "needs a number of its own, from 0"
+        )
+    return None
 
 
 def _name(introduction: Message) -> str:

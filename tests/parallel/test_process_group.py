@@ -167,10 +167,18 @@ def test_processes_of_other_jobs_are_refused():
 
     thread = threading.Thread(target=listen)
     thread.start()
-    foreign = connect_to_first(address, introduction(1, "b"), 10.0)
-    foreign.settimeout(10)
-    assert "this is job a" in receive_message(foreign)["refused"]
-    foreign.close()
+    refusals = {
+        "another job listens where this one (b) looks for its process 0: a. Set PHYSKIT_COORD": (
+            1,
+            "b",
+        ),
+        "there is a process 0 already": (0, "a"),
+        "or none of this number among 2": (2, "a"),
+    }
+    for refusal, (k, job) in refusals.items():
+        with connect_to_first(address, introduction(k, job), 10.0) as foreign:
+            foreign.settimeout(10)
+            assert refusal in receive_message(foreign)["refused"]
     with socket.create_connection(address) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         opened[1] = open_channel(address, introduction(1), 20.0, 60.0, decide)

@@ -23,12 +23,33 @@ STEP = {
 
 def test_detects_a_slurm_step():
     info = detect_process(STEP)
-    assert info == ProcessInfo("Slurm", 3, 4, "gpu07", info.port, 1, 2)
+    assert info == ProcessInfo("Slurm", 3, 4, "gpu07", info.port, 1, 2, "1234.0")
     assert 1024 < info.port < 32768
     assert detect_process({**STEP, "SLURM_JOB_ID": "1235"}).port != info.port
     assert detect_process({**STEP, "SLURM_STEP_ID": "1"}).port != info.port
     given = detect_process({**STEP, "PHYSKIT_COORDINATOR": "[::1]:50001"})
     assert (given.address, given.port) == ("::1", 50001)
+
+
+def test_jobs_that_share_a_port_are_told_apart():
+    """Ports are made from the numbers of jobs, which are more than there are ports."""
+
+    def detect(job, step, process=1):
+        numbers = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step, "SLURM_PROCID": str(process)}
+        return detect_process({**STEP, **numbers})
+
+    info, other = detect("1000", "17"), detect("1001", "0")
+    assert (info.address, info.port) == (other.address, other.port)
+    assert info.job_description == "Slurm 1000.17, 4 processes"
+    assert other.job_description == "Slurm 1001.0, 4 processes"
+    assert detect("1000", "17", 2).job_description == info.job_description
+    mpi = {
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "PMIX_NAMESPACE": "prterun-7@1",
+    }
+    address = {"PHYSKIT_COORDINATOR": "a:5000"}
+    assert detect_process({**mpi, **address}).job_description == "Open MPI prterun-7@1, 2 processes"
 
 
 SINGLE_PROCESS = {
