@@ -282,6 +282,10 @@ def _assigned_gpus(info: ProcessInfo, environment: Mapping[str, str]) -> list[in
     visible = [n for n in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
     if info.local_count == 1 or (visible and len(visible) < info.local_count):
         return None  # alone on its machine, or the launcher has given it its own GPUs
+    # As in `2` or `a100:2`. Slurm gives each task a list of its own then, but for `--gpu-bind=none`.
+    per_task = re.findall(r"(\d+)(?:,|$)", environment.get("SLURM_GPUS_PER_TASK", ""))
+    if per_task and len(visible) in (0, sum(map(int, per_task))):
+        return None
     per_process, rest = divmod(len(visible), info.local_count)
     # With an unknown number of GPUs, or one that does not divide: one GPU a process.
     if not visible or rest:

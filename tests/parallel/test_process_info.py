@@ -136,6 +136,17 @@ def test_each_gpu_belongs_to_one_process():
     assert _assigned_gpus(ProcessInfo("Slurm", 1, 2, "a", 5000), {}) is None  # alone on its machine
 
 
+@pytest.mark.parametrize("per_task", ["2", "a100:2", "a100:1,v100:1"])
+def test_gpus_of_a_task_are_all_its_own(per_task):
+    """`srun --gpus-per-task=2`, with two tasks a machine."""
+    second = ProcessInfo("Slurm", 1, 2, "a", 5000, 1, 2)
+    slurm = {"SLURM_GPUS_PER_TASK": per_task}
+    assert _assigned_gpus(second, {**slurm, "CUDA_VISIBLE_DEVICES": "2,3"}) is None
+    assert _assigned_gpus(second, slurm) is None
+    # With `--gpu-bind=none` each task sees the GPUs of all.
+    assert _assigned_gpus(second, {**slurm, "CUDA_VISIBLE_DEVICES": "0,1,2,3"}) == [2, 3]
+
+
 def test_processes_of_different_versions_are_refused():
     identity = {"physkit": "1", "jax": "2", "jaxlib": "2", "python": "3", "numpy": "4"}
     identity |= {"precision": "float32", "script": "a.py 00"}
