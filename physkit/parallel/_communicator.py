@@ -161,9 +161,13 @@ class MeshComm(AbstractComm):
         return _ppermute_tree(x, self.names[axis], [(i, (i + by) % n) for i in range(n)])
 
     def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
+        if axis is not None and self.axis_size(axis) == 1:
+            return x
         return jax.lax.psum(x, self.names if axis is None else self.names[axis])
 
     def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
+        if axis is not None and self.axis_size(axis) == 1:
+            return x
         names = self.names if axis is None else self.names[axis]
         if self.emulated:
             return jax.tree.map(lambda leaf: _emulated_pmax(names, jnp.asarray(leaf)), x)

@@ -66,3 +66,17 @@ def test_static_arguments_that_are_equal_and_of_other_types_are_others():
     for factor in (2, 2.0, True, 1):
         found = run(np.ones(1), factor)[1]
         assert (found, type(found)) == (factor, type(factor))
+
+
+def _reduce_along_other_axes(comm, x):
+    return comm.psum(x, 1), comm.pmax(x, 2), comm.psum(x, 0)
+
+
+@pytest.mark.parametrize("backend", ["vmap", "pmap", "shard_map"])
+def test_reductions_along_an_axis_that_is_not_sharded_are_the_identity(backend):
+    count = min(2, len(CPU))
+    x = np.arange(1.0, 1.0 + count)
+    summed, largest, total = Spmd(_reduce_along_other_axes, (count,), backend, tuple(CPU))(x)
+    np.testing.assert_array_equal(summed, x)
+    np.testing.assert_array_equal(largest, x)
+    np.testing.assert_array_equal(total, np.full(count, x.sum()))
