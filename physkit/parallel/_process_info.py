@@ -191,14 +191,15 @@ def _from_kubernetes(environment: Mapping[str, str]) -> ProcessInfo | None:
 
 
 def first_host(nodes: str) -> str:
-    """The first machine of a node list of Slurm: `gpu[07-09,12]` → `gpu07`.
+    """The first machine of a node list of Slurm: `gpu[07-09,12]` → `gpu07`, `rack[1-2]n[3-4]` → `rack1n3`.
 
     **Errors:** `ClusterError` for a list that names no machine.
     """
-    match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?", nodes)
+    # Up to the first comma outside of brackets; of each range its first number.
+    match = re.match(r"(?:[^,\[\]]|\[\d[^\]]*\])+", nodes)
     if match is None:
         raise ClusterError(f"SLURM_STEP_NODELIST reads {nodes!r}, which names no machine")
-    return "".join(part or "" for part in match.groups())
+    return re.sub(r"\[(\d+)[^\]]*\]", r"\1", match[0])
 
 
 def _tasks_on_node(tasks: str, node: int) -> int:

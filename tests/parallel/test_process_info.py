@@ -125,6 +125,8 @@ def test_incomplete_variables_raise_errors_that_name_them(environment, message):
 def test_first_host_of_a_slurm_node_list():
     names = ["a", "a,b", "gpu[07-09,12]", "gpu[3]", "n[1-2]-ib,x", "rack-1,rack-2"]
     assert [first_host(n) for n in names] == ["a", "a", "gpu07", "gpu3", "n1-ib", "rack-1"]
+    names = ["rack[1-2]n[3-4]", "rack[1,3]n[03,07]-ib,x", "a,b[1-2]"]
+    assert [first_host(n) for n in names] == ["rack1n3", "rack1n03-ib", "a"]
 
 
 def test_each_gpu_belongs_to_one_process():
