@@ -166,9 +166,10 @@ def initialize(
         channel, answer = open_channel(
             (info.address, info.port), introduction, wait, silence, decide
         )
-        _initialized.append(ProcessGroup(info, channel))
         _report_end(channel)
         _join_jax(info, answer["coordinator"], wait)
+    # Not before: a script may catch the error of devices that could not be joined.
+    _initialized.append(ProcessGroup(info, channel))
     _restore_sigterm()
     return _initialized[0]
 

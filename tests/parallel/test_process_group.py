@@ -11,8 +11,9 @@ import jax
 import pytest
 
 from physkit.core import ClusterError
-from physkit.parallel import initialize
-from physkit.parallel._messages import receive_message
+from physkit.parallel import _process_group, initialize, process_group
+from physkit.parallel._control_channel import ControlChannel
+from physkit.parallel._messages import receive_message, send_message
 from physkit.parallel._process_group import _join_jax
 from physkit.parallel._process_info import ProcessInfo
 from physkit.parallel._rendezvous import connect_to_first, open_channel
@@ -136,6 +137,37 @@ def test_jax_waits_an_hour_for_the_last_process_to_end_its_script(monkeypatch):
     )
     _join_jax(ProcessInfo("the script", 0, 2, "localhost", 5000), "localhost:5001", 5.0)
     assert given["shutdown_timeout_seconds"] >= 3600
+
+
+def test_a_group_whose_devices_could_not_be_joined_is_none(monkeypatch, open_group_channel):
+    """A script that catches the error gets it again, not half of a group."""
+    jax.devices()
+    monkeypatch.setattr(_process_group, "_initialized", [])
+    monkeypatch.setattr(_process_group, "open_channel", open_group_channel)
+    monkeypatch.setattr(_process_group, "_report_end", lambda _: None)
+    for _ in range(2):
+        with pytest.raises(ClusterError, match="before anything else that uses JAX"):
+            initialize("localhost:5000", 2, 1, wait=1.0)
+        assert process_group().process_count == 1
+
+
+@pytest.fixture
+def open_group_channel():
+    """`open_channel` of process 1 of 2, without a process 0."""
+    channels, others = [], []
+
+    def open_one(address, introduction, wait, silence, decide):
+        this, other = socket.socketpair()
+        others.append(other)
+        channels.append(ControlChannel(1, {0: this}, ["process 0", "process 1"], silence))
+        return channels[-1], {"coordinator": "localhost:5001"}
+
+    yield open_one
+    for channel, other in zip(channels, others, strict=True):
+        channel.close()
+        send_message(other, {"kind": "bye"})
+        other.close()
+        channel._watcher.join(20)
 
 
 def test_errors_of_the_rendezvous_name_what_is_missing():
