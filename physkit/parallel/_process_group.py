@@ -124,7 +124,8 @@ def initialize(
     **Arguments:**
 
     - `coordinator`: `host:port` where the others find process 0; or PHYSKIT_COORDINATOR.
-    - `processes`, `process`: how many there are, and which one this is, counted from 0.
+    - `processes`, `process`: how many there are, and which one this is, counted from 0. Each takes all GPUs
+      that it sees: where several share a machine, give each its own by CUDA_VISIBLE_DEVICES.
     - `wait`: seconds that processes wait for each other at the start.
     - `silence`: seconds without a heartbeat after which a process counts as lost.
 
