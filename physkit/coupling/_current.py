@@ -91,10 +91,12 @@ def _deposit_current(
         # What has left through the point's upper side; through the last one nothing does.
         sums = [functools.reduce(operator.add, step[: j + 1]) for j in range(len(step) - 1)]
         flows.append(tuple(-s for s in sums))
-    q = q / (grid.cell_volume.astype(q.dtype) * dt)
     out = []
     for k in range(d):
-        value = q * grid.spacing[k].astype(q.dtype)
+        # One after the other: the volume times the step is 0 in single precision in SI units.
+        value = q / dt
+        for j in range(d):
+            value = value if j == k else value / grid.spacing[j].astype(q.dtype)
         parts = [_along(k, flows[k], means)]
         if d == 3:
             twelfth = tuple(w / 12 for w in flows[k])

@@ -87,6 +87,18 @@ def test_currents_carry_the_charge(shape, kernel):
     np.testing.assert_allclose(np.array(total), expected, rtol=1e-11)
 
 
+def test_currents_in_si_units():
+    """Cells of 10 nm: the volume of one times a step is 0 in single precision."""
+    h, e, dt = 1e-8, 1.6e-19, 1.7e-17
+    grid = Grid(Box(jnp.full(3, 4 * h, jnp.float32)), (4, 4, 4))
+    step = jnp.full((1, 3), 0.2 * h, jnp.float32)
+    before = Particles(jnp.full_like(step, 1.5 * h), 0.0, 9.1e-31, grid.space, charge=-e)
+    after = before.shift(pk.components.ParticleIncrement(position=step))
+    for current in deposit_current(before.charge, before, after, jnp.float32(dt), grid):
+        assert current.data.dtype == jnp.float32
+        np.testing.assert_allclose(jnp.sum(current.data), -e * 0.2 / dt / h**2, rtol=1e-5)
+
+
 def test_gauss_law_stays():
     grid = Grid(Box([2.0, 3.0]), (8, 6))
     pic, simulation, start = plasma(grid, TSC())
