@@ -27,8 +27,8 @@ def limit_to_positive(
 
         F = θ F + (1 − θ) F₁,   U_i ∓ 2d (dt/h) F positive on both sides of every face
 
-    A cell is the mean of 2d such states: it stays positive where dt Σ_k |λ_k|/h_k ≤ ½, in every stage of a
-    method whose stages are means of Euler steps (SSP). Fluxes stay fluxes: sums are kept.
+    A cell is the mean of 2d such states: it stays positive where dt |λ_k|/h_k ≤ 1/(2d) along every axis, in
+    every stage of a method whose stages are means of Euler steps (SSP). Fluxes stay fluxes: sums are kept.
 
     **Arguments:**
 
@@ -57,9 +57,11 @@ def limit_to_positive(
         for lowest, value in zip(first, after(fluxes), strict=True):
             floor = _LEAST * lowest[k]
             short = value[k] < floor
-            fall = jnp.where(short, lowest[k] - value[k], 1)
+            # After too long a step not even the first-order flux leaves anything: it is taken alone.
+            leaves_some = lowest[k] > 0
+            fall = jnp.where(short & leaves_some, lowest[k] - value[k], 1)
             # Concave: at this θ it is at least the floor.
-            part = safe_clip((lowest[k] - floor) / fall, 0, 1)
+            part = jnp.where(leaves_some, safe_clip((lowest[k] - floor) / fall, 0, 1), 0)
             theta = jnp.where(short, safe_minimum(theta, part), theta)
         fluxes = tuple(
             jnp.where(theta < 1, f + theta * (g - f), g) for f, g in zip(safe, fluxes, strict=True)
