@@ -171,6 +171,8 @@ def test_riemann_solvers():
 
 
 def test_bad_input_is_named():
+    with pytest.raises(pk.errors.ParameterError, match="IdealMHD takes averages"):
+        IdealMHD(5 / 3, reconstruction=pk.reconstructions.AWENO5())
     grid = pk.Grid([1.0, 1.0], (4, 4))
     make = lambda density=1.0, pressure=1.0, magnetic=(0.0, 0.0, 0.0), **more: (
         MagnetizedGas.from_primitive(

@@ -7,6 +7,7 @@ from physkit.core import ParameterError, ShapeError, concrete_value
 from physkit.geometry import AXES, AnyGrid
 
 from .._field import Field
+from ..finite_volume._reconstruction import AbstractReconstruction
 from ..operators import AbstractScheme
 
 
@@ -49,6 +50,15 @@ def require_no_walls(field: Field, what: str) -> None:
             f"{what} are spectral: they need axes that repeat, and this box has walls along "
             f"{', '.join(walls)}. Between walls IncompressibleFlow moves a FlowState; there are "
             "CompressibleEuler (gas without friction), ShallowWater and ShallowWaterFV, too"
+        )
+
+
+def require_averages(reconstruction: AbstractReconstruction | None, what: str) -> None:
+    """**Errors:** `ParameterError` for a reconstruction of points, where a law takes averages over cells."""
+    if reconstruction is not None and reconstruction.of_points:
+        raise ParameterError(
+            f"{type(reconstruction).__name__} is for values at points, in CompressibleEuler alone: {what} "
+            "takes averages over cells, of which it would make second order. Take WENO5() or MUSCL()"
         )
 
 

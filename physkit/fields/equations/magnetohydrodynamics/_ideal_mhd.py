@@ -66,7 +66,7 @@ from ...states._gas import require_same_gamma
 from ...states._magnetized_gas import MagnetizedGas, place_of_field
 from ...stencils._computed_once import computed_once
 from ...stencils._map_faces import map_faces
-from .._requirements import require_heat_ratio
+from .._requirements import require_averages, require_heat_ratio
 from ._constrained_transport import (
     edge_field,
     electric_fields,
@@ -95,7 +95,7 @@ class IdealMHD(AbstractConservationLaw):
     - `reconstruction`: `MUSCL(limiter)`, `WENO5()`, `PiecewiseConstant()`.
     - `component`: the gas's name, where the state has several components.
 
-    **Errors:** `ParameterError` for γ ≤ 1, another γ than the gas's, and a field with a divergence.
+    **Errors:** `ParameterError` for γ ≤ 1, another γ than the gas's, a field with a divergence, and `AWENO5`.
 
     **Good values:** `SSPRK2` for MUSCL, `SSPRK3` for WENO5; dt < 0.4 / Σ_k (|u_k| + c_f)/h_k (`CFLSubsteps`).
 
@@ -113,6 +113,7 @@ class IdealMHD(AbstractConservationLaw):
 
     def __check_init__(self):
         require_heat_ratio(self.gamma)
+        require_averages(self.reconstruction, "IdealMHD")
 
     def check_component(self, component: FieldComponent) -> None:
         if not isinstance(component, MagnetizedGas):
