@@ -19,6 +19,20 @@ LIMITERS = [
 name = lambda x: type(x).__name__
 
 
+@pytest.mark.parametrize(
+    "equations",
+    [
+        lambda scheme: pk.equations.IncompressibleFlow(0.1, reconstruction=scheme),
+        lambda scheme: pk.equations.ScalarTransport(0.1, "heat", reconstruction=scheme),
+        lambda scheme: pk.equations.HydrostaticFlow(reconstruction=scheme),
+    ],
+)
+def test_equations_of_averages_refuse_points(equations):
+    equations(pk.reconstructions.WENO5())
+    with pytest.raises(pk.errors.ParameterError, match="AWENO5 is for values at points"):
+        equations(pk.reconstructions.AWENO5())
+
+
 class InviscidBurgers(pk.equations.AbstractConservationLaw):
     """∂u/∂t + ∇·(½c u²) = 0 along every axis."""
 

@@ -9,7 +9,7 @@ import pytest
 from physkit.core import Clock, Fault, ParameterError, ShapeError, StepCount
 from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
 from physkit.fields.equations import ShallowWater, ShallowWaterFV
-from physkit.fields.finite_volume import HLL, WENO5, PiecewiseConstant
+from physkit.fields.finite_volume import AWENO5, HLL, WENO5, PiecewiseConstant
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, NoSlip, Outflow
 from physkit.integrators import RK4, SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation, simulate
@@ -232,8 +232,9 @@ def test_bad_input_of_finite_volumes_is_an_error():
         ShallowWaterState.of(TORUS, 1.0, (0.0, 0.0, 0.0))
     with pytest.raises(ShapeError, match=r"ShallowWaterState\.of"):
         ShallowWaterFV().rate(CLOCK, random_flow(TORUS))
-    with pytest.raises(ShapeError, match="MUSCL"):
-        ShallowWaterFV(reconstruction=WENO5())
+    for scheme in (WENO5(), AWENO5()):
+        with pytest.raises(ShapeError, match="keep depths positive; take MUSCL"):
+            ShallowWaterFV(reconstruction=scheme)
     with pytest.raises(ShapeError, match="bed of shape"):
         ShallowWaterFV(bed=jnp.ones(3)).rate(CLOCK, waves(TORUS))
 

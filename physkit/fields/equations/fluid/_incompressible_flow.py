@@ -34,7 +34,7 @@ from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, difference, laplacian, staggered_divergence
 from ...states._flow_state import FlowState
-from .._requirements import decay_of_shortest_waves
+from .._requirements import decay_of_shortest_waves, require_averages
 from ..solid._solid_checks import check_solids
 from ..solid._solids import AbstractSolid, GivenGrip, as_solids
 from ._flow_checks import (
@@ -94,6 +94,7 @@ class IncompressibleFlow(AbstractTendency):
 
     def __check_init__(self):
         require_nonnegative(self, "viscosity")
+        require_averages(self.reconstruction, "IncompressibleFlow")
         if self.solids and self.implicit:
             raise ParameterError(
                 "viscosity that is solved for does not see solids: IncompressibleFlow(…, implicit=False, "

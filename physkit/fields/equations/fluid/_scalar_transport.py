@@ -25,7 +25,7 @@ from ...elliptic import solve_diffusion
 from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, laplacian
-from .._requirements import decay_of_shortest_waves
+from .._requirements import decay_of_shortest_waves, require_averages
 from ._flow_checks import require_flow
 
 
@@ -59,6 +59,7 @@ class ScalarTransport(AbstractTendency):
 
     def __check_init__(self):
         require_nonnegative(self, "diffusivity")
+        require_averages(self.reconstruction, "ScalarTransport")
 
     def check_state(self, state: State) -> None:
         # Inside a trace the lengths of boxes cannot be seen.

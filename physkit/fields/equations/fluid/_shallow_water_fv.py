@@ -105,9 +105,10 @@ class ShallowWaterFV(AbstractConservationLaw):
     def __check_init__(self):
         require_positive(self, "gravity", "dry")
         require_nonnegative(self, "drag")
-        if not self.reconstruction.uses_primitive:
+        scheme = self.reconstruction
+        if scheme.is_high_order or scheme.of_points or not scheme.uses_primitive:
             raise ShapeError(
-                f"{type(self.reconstruction).__name__} does not keep depths positive; take MUSCL() or "
+                f"{type(scheme).__name__} does not keep depths positive; take MUSCL() or "
                 "PiecewiseConstant()"
             )
 

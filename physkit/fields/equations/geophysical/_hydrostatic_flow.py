@@ -30,6 +30,7 @@ from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, average, difference
 from ...states._hydrostatic_state import HydrostaticState
+from .._requirements import require_averages
 
 Rates = dict[str, Array]
 
@@ -88,6 +89,7 @@ class HydrostaticFlow(AbstractTendency):
         require_nonnegative(
             self, "viscosity", "vertical_viscosity", "diffusivity", "vertical_diffusivity", "drag"
         )
+        require_averages(self.reconstruction, type(self).__name__)
 
     def check_state(self, state: State) -> None:
         self._require(state)
