@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Fault, ParameterError, ShapeError, StepCount
+from physkit.core import Clock, Fault, ParameterError, ShapeError, StepCount, cast_floats
 from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
 from physkit.fields.equations import ShallowWater, ShallowWaterFV
 from physkit.fields.finite_volume import AWENO5, HLL, WENO5, PiecewiseConstant
@@ -20,6 +20,8 @@ FAST_CASES = (
     "test_battery[torus]",
     "test_enstrophy_scheme_keeps_potential_enstrophy",
     "test_battery_of_finite_volumes[line]",
+    "test_dry_cells_in_single_precision",
+    "test_bad_input_of_finite_volumes_is_an_error",
 )
 
 TORUS = Grid([3.0, 2.0], (8, 6))
@@ -221,6 +223,21 @@ def test_a_dam_break_onto_dry_ground_follows_ritter():
     assert float(jnp.mean(jnp.abs(end.depth.data - exact))) < 2e-3
     assert float(end.depth.data.min()) >= 0
     np.testing.assert_allclose(end.depth.integral(), dam.depth.integral(), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("deepest", "dry"), [(1e-4, None), (1.0, 1e-12)])
+def test_dry_cells_in_single_precision(deepest, dry):
+    """Fourth powers of such depths are 0."""
+    law = cast_floats(ShallowWaterFV(dry=dry), jnp.float32)
+    depth = jnp.array([deepest, 0.5 * deepest, 0.0], jnp.float32)
+
+    def velocity(depth, momentum):
+        return law.primitive((depth, momentum))[1]
+
+    np.testing.assert_allclose(velocity(depth, 0.3 * depth), [0.3, 0.3, 0.0], rtol=1e-6)
+    slopes = jax.grad(lambda *x: jnp.sum(velocity(*x)), (0, 1))(depth, 0.3 * depth)
+    np.testing.assert_allclose(slopes[0][:2], -0.3 / depth[:2], rtol=1e-5)
+    assert np.isfinite(slopes).all()
 
 
 def test_bad_input_of_finite_volumes_is_an_error():

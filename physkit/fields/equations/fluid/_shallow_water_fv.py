@@ -119,7 +119,9 @@ class ShallowWaterFV(AbstractConservationLaw):
         # m/h, without the division by nothing where h is below `dry` (Kurganov & Petrova, eq. 2.17).
         dry = self._dry_depth(jnp.max(depth)) if self.dry is None else self.dry
         deep = safe_maximum(depth, dry)
-        inverse_depth = math.sqrt(2) * depth / jnp.sqrt(depth**4 + deep**4)
+        # By the quotient of depths: fourth powers of thin layers themselves are 0 in single precision.
+        part = depth / deep
+        inverse_depth = math.sqrt(2) * part / (deep * jnp.sqrt(1 + part**4))
         return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
 
     def conserved(self, primitive: Variables) -> Variables:
