@@ -21,6 +21,7 @@ from physkit.integrators import (
     RelativisticMotion,
     Vay,
 )
+from physkit.integrators.staggered._pushers import _mean_gamma
 from physkit.observe import Every
 from physkit.particles import Particles
 from physkit.simulate import Simulation, simulate
@@ -147,6 +148,47 @@ def test_pushers(pusher):
     ends = [np.asarray(end(b, e, [1.0, 0.5], 2 / n, n).position) for n in (16, 32, 64)]
     order = math.log2(np.max(abs(ends[0] - ends[1])) / np.max(abs(ends[1] - ends[2])))
     assert 1.9 < order < 2.1
+
+
+@pytest.mark.parametrize(
+    ("u", "tau"),
+    [
+        ([3.0, 1.0], [2.0]),
+        ([1e10, 0.0], [5e8]),
+        ([0.1, 0.0], [1e4]),
+        ([1e9, 2e9, 0.5e9], [1e9, 1e9, 4e9]),
+        ([0.1, 0.2, 0.3], [1e4, 2e4, 1e4]),
+    ],
+)
+def test_mean_gamma_in_single_precision(u, tau):
+    """Squares of the largest of these are beyond single precision, and their differences are its rounding."""
+
+    def reference(u, tau):
+        along = jnp.vdot(u, tau) if len(u) == 3 else 0.0
+        rest = 4 * (tau @ tau + along**2)
+        sigma = 1 + u @ u - tau @ tau
+        larger = abs(sigma) + jnp.sqrt(sigma**2 + rest)
+        return jnp.sqrt(0.5 * jnp.where(sigma < 0, rest / larger, larger))
+
+    def found(u, tau):
+        return _mean_gamma(u[None], tau[None], jnp.ones((), u.dtype))[0, 0]
+
+    expected = jax.value_and_grad(reference, (0, 1))(*(jnp.asarray(x) for x in (u, tau)))
+    single = [jnp.asarray(x, jnp.float32) for x in (u, tau)]
+    value, slopes = jax.value_and_grad(found, (0, 1))(*single)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-5)
+    for x, got, slope in zip((u, tau), slopes, expected[1], strict=True):
+        least = 1e-6 * float(value) / max(np.abs(x))
+        np.testing.assert_allclose(got, slope, rtol=1e-4, atol=least)
+
+
+@pytest.mark.parametrize("pusher", PUSHERS, ids=lambda p: type(p).__name__)
+def test_fast_charges_turn_in_single_precision(pusher):
+    """At γ = 10¹⁰ by 2 atan(τ/γ); Higuera and Cary's γ is that of the mean of u."""
+    u = jnp.array([[1e10, 0.0]], jnp.float32)
+    after = pusher.push(u, 0 * u, jnp.array([[5e8]], jnp.float32), jnp.float32(1))
+    angle = 2 * (math.asin if isinstance(pusher, HigueraCary) else math.atan)(0.05)
+    np.testing.assert_allclose(after[0] / 1e10, [math.cos(angle), -math.sin(angle)], rtol=1e-5)
 
 
 @pytest.mark.slow

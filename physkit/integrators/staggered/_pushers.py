@@ -3,6 +3,7 @@
 import abc
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from physkit.core import Module
@@ -98,12 +99,18 @@ def lorentz_factor(u: Float[Array, "n d"], speed_of_light: Float[Array, ""]) -> 
 
 def _mean_gamma(u: Array, magnetic: Array, speed_of_light: Array) -> Float[Array, "n 1"]:
     """γ² = ½(σ + √(σ² + 4(τ² + (u·τ)²/c²))) with σ = 1 + u²/c² − τ², τ = ½(q/m) dt B."""
-    square = _square(magnetic)
-    sigma = 1 + _square(u / speed_of_light) - square
-    along = _dot(u / speed_of_light, magnetic) ** 2 if u.shape[1] == 3 else 0.0
+    w = u / speed_of_light
+    # All relative to 1 + u²/c² + τ², with squares that single precision holds. γ does not depend on the unit.
+    square = lax.stop_gradient(1 + _square(w) + _square(magnetic))
+    unit = jnp.sqrt(square)
+    w, s = w / unit, magnetic / unit
+    sigma = 1 / square + _square(w) - _square(s)
+    along = _dot(w, s) ** 2 if u.shape[1] == 3 else 0.0
+    rest = 4 * (_square(s) / square + along)
     # γ ≥ 1 makes this positive: no root of 0 is differentiated.
-    root = jnp.sqrt(sigma**2 + 4 * (square + along))
-    return jnp.sqrt(0.5 * (sigma + root))
+    larger = jnp.abs(sigma) + jnp.sqrt(sigma**2 + rest)
+    # Where σ < 0, σ + √(…) is a small difference: by the product of the two roots instead.
+    return unit * jnp.sqrt(0.5 * jnp.where(sigma < 0, rest / larger, larger))
 
 
 def _square(x: Array) -> Float[Array, "n 1"]:
