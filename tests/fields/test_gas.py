@@ -19,6 +19,7 @@ FAST_CASES = (
     "test_mass_momentum_and_energy_are_kept[HLL-muscl]",
     "test_exact_solution_matches_the_tables[float64-1]",
     "test_bad_gases_are_errors",
+    "test_a_riemann_problem_of_no_gas_is_an_error",
     "test_gas_and_equation_have_one_gamma",
     "test_gamma_of_a_gas_stays_through_runs_and_devices",
 )
@@ -349,6 +350,21 @@ def test_riemann_problems_with_vacuum():
     assert next_to_vacuum(0.0)[0] > 0.1
     mirrored = pk.riemann.exact_riemann((0.0, 0.0, 0.0), (1.0, 0.0, 1.0), 1.4)
     np.testing.assert_array_equal(mirrored(-1.0)[0], next_to_vacuum(1.0)[0])
+
+
+def test_a_riemann_problem_of_no_gas_is_an_error():
+    gas = (1.0, 1.0, 0.1)
+    for other, gamma, match in (
+        (gas, 1.0, "must exceed 1; got 1"),
+        ((-0.125, 0.0, 0.1), 1.4, r"density on the right cannot be negative; got -0\.125"),
+        ((1.0, 0.0, -0.1), 1.4, "pressure on the right cannot be negative"),
+        ((1.0, -1.0, 0.0), 1.4, "has no pressure.* A vacuum has no density either"),
+    ):
+        with pytest.raises(pk.errors.ParameterError, match=match):
+            pk.riemann.exact_riemann(gas, other, gamma)
+    # Noh's problem, of which the pressure is the limit: 4 times as dense, with p = 4/3.
+    cold = pk.riemann.exact_riemann((1.0, 1.0, 1e-12), (1.0, -1.0, 1e-12), 5 / 3)
+    np.testing.assert_allclose([cold.pressure, cold.density_left], [4 / 3, 4], rtol=1e-6)
 
 
 def test_derivatives_of_the_exact_solution():

@@ -60,10 +60,3 @@ def require_averages(reconstruction: AbstractReconstruction | None, what: str) -
             f"{type(reconstruction).__name__} is for values at points, in CompressibleEuler alone: {what} "
             "takes averages over cells, of which it would make second order. Take WENO5() or MUSCL()"
         )
-
-
-def require_heat_ratio(gamma: Array) -> None:
-    """**Errors:** `ParameterError` unless γ > 1; a trace hides it."""
-    number = concrete_value(gamma)
-    if number is not None and number.dtype != object and not number > 1:
-        raise ParameterError(f"the ratio of specific heats must exceed 1; got {number}")

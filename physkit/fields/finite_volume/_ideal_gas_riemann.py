@@ -4,10 +4,23 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, as_parameter, data, explain_call, param, safe_maximum, safe_minimum
+from physkit.core import (
+    Module,
+    ParameterError,
+    as_parameter,
+    concrete_value,
+    data,
+    explain_call,
+    param,
+    safe_maximum,
+    safe_minimum,
+)
+
+from ..states._gas import require_heat_ratio
 
 _NEWTON_STEPS = 10  # reach the last digit for densities and pressures that differ by 10⁸ (γ ≥ 1.1)
 
@@ -71,10 +84,20 @@ def exact_riemann(
     - `left`, `right`: three numbers or arrays each, which broadcast.
     - `gamma`: ratio of specific heats, > 1.
 
+    **Errors:** `ParameterError` for γ ≤ 1, a negative density or pressure, and a gas without pressure, which
+    is no vacuum: give it a small one, 10⁻¹² ρu², say.
+
     **Reference:** Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), ch. 4.
     """
     left, right = (tuple(as_parameter(x) for x in side) for side in (left, right))
-    gamma = jnp.asarray(gamma, left[0].dtype)
+    require_heat_ratio(gamma)
+    for name, (density, _, pressure) in (("left", left), ("right", right)):
+        _require_gas_or_vacuum(name, density, pressure)
+    return solve_riemann(left, right, jnp.asarray(gamma, left[0].dtype))
+
+
+def solve_riemann(left: Side, right: Side, gamma: Values) -> RiemannFan:
+    """`exact_riemann` of any numbers: what has no pressure is vacuum."""
     (ρ, u, p), (σ, v, q) = left, right
     a, b = sound_speed(ρ, p, gamma), sound_speed(σ, q, gamma)
     escape_left, escape_right = u + 2 * a / (gamma - 1), v - 2 * b / (gamma - 1)
@@ -107,6 +130,20 @@ def exact_riemann(
         gamma, left, right, star, contact, density_left, density_right,
         (head_left, tail_left), (-tail_right, -head_right),
     )  # fmt: skip
+
+
+def _require_gas_or_vacuum(name: str, density: Values, pressure: Values) -> None:
+    """**Errors:** `ParameterError`; a trace hides it."""
+    values = [concrete_value(x) for x in (density, pressure)]
+    for what, x in zip(("density", "pressure"), values, strict=True):
+        if x is not None and np.any(x < 0):
+            raise ParameterError(f"the {what} on the {name} cannot be negative; got {np.min(x)}")
+    ρ, p = values
+    if ρ is not None and p is not None and np.any((ρ > 0) & (p == 0)):
+        raise ParameterError(
+            f"the gas on the {name} has no pressure, of which the exact solution takes logarithms: give it a "
+            "small one, 1e-12 ρu². A vacuum has no density either"
+        )
 
 
 def sound_speed(density: Values, pressure: Values, gamma: Values) -> Values:

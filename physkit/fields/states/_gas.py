@@ -185,6 +185,13 @@ class Gas(AbstractFieldGroup):
         return self.energy.data - 0.5 * jnp.sum(m * m, axis=0) / self.density.data
 
 
+def require_heat_ratio(gamma: ArrayLike) -> None:
+    """**Errors:** `ParameterError` unless γ > 1; a trace hides it."""
+    number = concrete_value(gamma)
+    if number is not None and number.dtype != object and not np.all(number > 1):
+        raise ParameterError(f"the ratio of specific heats must exceed 1; got {number}")
+
+
 def require_same_gamma(own: Array | None, gamma: ArrayLike, owner: str) -> None:
     """**Errors:** `ParameterError` where the γ of an `owner` is not the one that a gas was made with."""
     mine, other = concrete_value(own), concrete_value(gamma)

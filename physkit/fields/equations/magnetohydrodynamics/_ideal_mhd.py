@@ -62,11 +62,11 @@ from ...finite_volume._variables import (
     unstack,
 )
 from ...operators import difference
-from ...states._gas import require_same_gamma
+from ...states._gas import require_heat_ratio, require_same_gamma
 from ...states._magnetized_gas import MagnetizedGas, place_of_field
 from ...stencils._computed_once import computed_once
 from ...stencils._map_faces import map_faces
-from .._requirements import require_averages, require_heat_ratio
+from .._requirements import require_averages
 from ._constrained_transport import (
     edge_field,
     electric_fields,
