@@ -110,6 +110,22 @@ def test_gauss_law_stays():
     np.testing.assert_allclose(pic.gauss_residual(end).data, residual, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "medium", [pk.electromagnetism.Dielectric(4.0), pk.electromagnetism.Drude(2.0)], ids=str
+)
+def test_gauss_law_stays_in_media(medium):
+    grid = Grid(Box([2.0, 3.0]), (8, 6))
+    maxwell = Maxwell(medium, component="light")
+    pic = ParticleInCell(maxwell, "ions")
+    field = maxwell.add_memory(ElectromagneticField.of(grid, mode="TE"))
+    start = pic.with_gauss_law({"light": field, "ions": charges(grid)})
+    residual = np.asarray(pic.gauss_residual(start).data)
+    np.testing.assert_allclose(residual, residual.mean(), atol=1e-13)
+    end = simulate(Simulation(pic, dt=0.1), start, 30).state
+    assert float(jnp.max(jnp.abs(end["light"].Ex.data - start["light"].Ex.data))) > 0.01
+    np.testing.assert_allclose(pic.gauss_residual(end).data, residual, atol=1e-12)
+
+
 def test_a_background_at_rest():
     grid = Grid(Box([2.0, 3.0]), (8, 6))
     pic, _, start = plasma(grid)
@@ -280,6 +296,10 @@ def test_wrong_input_is_explained():
     walled = ElectromagneticField.of(closed, mode="TE")
     with pytest.raises(ParameterError, match="particle-in-cell"):
         simulate(Simulation(pic, dt=0.1), {"light": walled, "ions": ions}, 1)
+    half = pk.electromagnetism.Dielectric(4.0, shape=lambda x, y: x - 1.0)
+    inside = ParticleInCell(Maxwell(half, component="light"), "ions")
+    with pytest.raises(ParameterError, match="ε depends on place"):
+        inside.with_gauss_law(start)
     line = Particles([[0.1]], charge=1.0)
     with pytest.raises(ShapeError, match="take a plane"):
         simulate(Simulation(RelativisticMotion(1.0), dt=0.1), line, 1)

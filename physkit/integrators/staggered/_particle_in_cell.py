@@ -149,21 +149,34 @@ class ParticleInCell(AbstractStateless):
         return sum(parts[1:], parts[0])
 
     def gauss_residual(self, state: State) -> Field:
-        """ε₀ ∇·E − ρ at the nodes: the charge that is there and is no particle's; steps do not change it.
+        """∇·D − ρ at the nodes, D = ε₀εE + P: the charge that is there and is no particle's.
 
-        In media it is that of the vacuum's ε₀.
+        Steps do not change it, but where media conduct.
         """
-        charge = self.charge_density(state)
-        flow = staggered_divergence(list(self.maxwell.field(state).electric.values()))
-        # Outside of a simulation parameters may be of another precision.
-        return flow * self.maxwell.vacuum_permittivity.astype(charge.data.dtype) - charge
+        charge, field = self.charge_density(state), self.maxwell.field(state)
+        permittivity, flow = self._permittivity(state), []
+        for name, part in field.electric.items():
+            values = permittivity[name] * part.data
+            polarization = getattr(field, "P" + name[1])
+            if polarization is not None:
+                values = values + jnp.sum(polarization.data, axis=0)
+            flow.append(part.with_values(values))
+        return staggered_divergence(flow) - charge
 
     def with_gauss_law(self, state: State, background: Field | None = None) -> State:
-        """`state` with −∇φ added to E, such that ε₀ ∇·E = ρ + `background`.
+        """`state` with −∇φ added to E, such that ∇·D = ρ + `background`.
 
         **Arguments:** `background`: charge density at rest at the nodes; if left out a uniform one that
         neutralizes the box. Its mean must be minus that of ρ; what differs is taken out.
+
+        **Errors:** `ParameterError` for a permittivity that depends on place.
         """
+        permittivity = self._permittivity(state)
+        if any(x.ndim for x in permittivity.values()):
+            raise ParameterError(
+                "with_gauss_law solves for E in a uniform medium, and here ε depends on place: start with "
+                "charges that neutralize each other cell by cell, or with an E of your own"
+            )
         residual = self.gauss_residual(state)
         if background is not None:
             residual = residual - background
@@ -174,18 +187,27 @@ class ParticleInCell(AbstractStateless):
             sine = grid.map_modes(k, lambda m, n=n: 2 * np.sin(np.pi * m / n))
             squares = squares + (jnp.asarray(sine, grid.spacing.dtype) / grid.spacing[k]) ** 2
         is_wave = squares > 0
-        # ∇²φ = residual/ε₀, with the differences of Yee's grid.
+        # ∇²φ = residual/ε₀ε, with the differences of Yee's grid.
         inverse = jnp.where(is_wave, -1 / jnp.where(is_wave, squares, 1), 0)
         modes = scale_array(grid.fft(residual.data), inverse)
-        epsilon = self.maxwell.vacuum_permittivity.astype(residual.data.dtype)
-        potential = residual.with_values(grid.ifft(modes) / epsilon)
+        potential = residual.with_values(grid.ifft(modes))
         parts = {
-            name: part.with_values(part.data - difference(potential, k).data)
+            name: part.with_values(part.data - difference(potential, k).data / permittivity[name])
             for k, (name, part) in enumerate(field.electric.items())
         }
         return put_component(state, self.maxwell.component, field.replace(parts))
 
     # --- inside -------------------------------------------------------------------------------------
+
+    def _permittivity(self, state: State) -> dict[str, Array]:
+        """ε₀ε of every component of E."""
+        dtype = next(iter(self.maxwell.field(state).electric.values())).real_dtype
+        plan = self.maxwell.prepare(state, jnp.ones((), dtype))
+        # Outside of a simulation parameters may be of another precision.
+        vacuum = self.maxwell.vacuum_permittivity.astype(dtype)
+        return {
+            name: vacuum * medium.permittivity.astype(dtype) for name, medium in plan.media.items()
+        }
 
     def _push(self, clock: Clock, at_nodes: Field, particles: Particles) -> Particles:
         rows = interpolate(at_nodes, particles, self.kernel)
