@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import NoEnergyError, ParameterError, ShapeError
+from physkit.core import Clock, NoEnergyError, ParameterError, ShapeError, StepCount, cast_floats
 from physkit.coupling import ParticleMesh
 from physkit.fields import Field
 from physkit.geometry import Grid
-from physkit.integrators import Boris
+from physkit.integrators import Boris, RelativisticMotion
 from physkit.observe import Every, Positions, TotalEnergy, Velocities
 from physkit.particles import Particles
 from physkit.particles.forces import HarmonicTrap, UniformField
@@ -20,8 +20,29 @@ from physkit.testing import check_integrator
 FAST_CASES = (
     "test_speed_is_kept_to_rounding[2]",
     "test_phase_of_gyration",
+    "test_derivatives_by_the_mass_in_si_units",
     "test_total_energy_counts_the_electric_field_or_refuses",
 )
+
+
+@pytest.mark.parametrize("integrator", [Boris, RelativisticMotion])
+def test_derivatives_by_the_mass_in_si_units(integrator):
+    """Squares of an electron's mass are 0 in single precision."""
+    options = {} if integrator is Boris else {"speed_of_light": 3e8}
+    moved = cast_floats(integrator(jnp.ones(1), jnp.array([1e9, 0.0]), **options), jnp.float32)
+    at_rest = np.zeros((1, 2), np.float32)
+
+    def energy(mass, charge):
+        one = Particles(at_rest, at_rest, mass, charge=charge)
+        clock = Clock.at(StepCount.of(0), jnp.float32(0), jnp.float32(1e-15))
+        after, _ = moved.step(None, clock, one, moved.init(None, clock, one))
+        return jnp.sum((1e-5 * after.velocity) ** 2)
+
+    mass, charge = (jnp.array([x], jnp.float32) for x in (9.1e-31, -1.6e-19))
+    value, slopes = jax.value_and_grad(energy, (0, 1))(mass, charge)
+    # A step from rest gives (q/m) E dt, but for the little that it turns.
+    np.testing.assert_allclose(slopes[0] * mass, -2 * value[None], rtol=1e-3)
+    np.testing.assert_allclose(slopes[1] * charge, 2 * value[None], rtol=1e-3)
 
 
 def charges(d=3, n=4, space=None, charge=None):

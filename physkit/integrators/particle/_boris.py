@@ -14,6 +14,7 @@ from physkit.core import (
     State,
     get_component,
     put_component,
+    ratio,
     static,
 )
 from physkit.coupling import CIC, AbstractKernel
@@ -151,10 +152,10 @@ class Boris(AbstractDriftFirst):
         # Positions stand at the middle of the step now: fields are taken at that time.
         middle, particles = clock.at_fraction(0.5), get_component(state, self.component)
         total, aux = self.force(middle, state, aux)
-        per_mass = (particles.charge / particles.mass)[:, None]
+        per_mass = ratio(particles.charge, particles.mass)[:, None]
         acceleration = jnp.zeros_like(particles.velocity)
         if self.force.terms:
-            acceleration = acceleration + total[self.component] / particles.mass[:, None]
+            acceleration = acceleration + ratio(total[self.component], particles.mass[:, None])
         if self._has_electric:
             acceleration = acceleration + per_mass * self._electric_rows(middle, state, particles)
         rows = magnetic_rows(

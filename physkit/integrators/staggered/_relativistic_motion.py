@@ -15,6 +15,7 @@ from physkit.core import (
     get_component,
     param,
     put_component,
+    ratio,
     recomputed,
     require_positive,
     static,
@@ -167,7 +168,7 @@ def push_and_drift(
     def move(particles: Particles, e: Array, b: Array) -> Particles:
         assert particles.charge is not None  # `charged_particles` refuses those without
         # Times E or B what a pusher takes.
-        half = 0.5 * dt * (particles.charge / particles.mass)[:, None]
+        half = 0.5 * dt * ratio(particles.charge, particles.mass)[:, None]
         u = pusher.push(particles.velocity, half * e, half * b, speed_of_light)
         pushed = particles.shift(ParticleIncrement(velocity=u - particles.velocity))
         return drift_by_momentum(pushed, drift, speed_of_light)
