@@ -27,8 +27,9 @@ class LaplaceApproximation:
 
     - `posterior`: what it approximates. `fit`: of z to the mode, which has its history.
     - `mode`, `covariance`: of z, `[p]` and `[p p]`.
-    - `log_evidence`: ln ∫ p(data | z) p(z) dz, of the normalized priors and of exp(−½ Σ r²) or exp(−loss)
-      as they are; to compare models.
+    - `log_evidence`: ln ∫ p(data | z) p(z) dz, of the normalized priors, flat ones within bounds too, and of
+      exp(−½ Σ r²) or exp(−loss) as they are; to compare models. NaN where a parameter has neither a prior nor
+      bounds on all sides: then there is none.
     """
 
     posterior: Posterior
@@ -106,6 +107,7 @@ def laplace_approximation(
     def negative_log_density(tree: dict[str, Float[Array, " p"]]) -> Float[Array, ""]:
         return -posterior.log_density(tree["z"])
 
+    posterior.require_gradient()
     start = {"z": posterior.coordinates.origin}
     size = start["z"].size
     found = fit(
@@ -129,6 +131,8 @@ def laplace_approximation(
     if sign <= 0:
         raise ObjectiveError("the posterior curves upwards at the end of the fit: no maximum")
     log_evidence = -found.loss + 0.5 * size * np.log(2 * np.pi) + 0.5 * log_determinant
+    if not posterior.is_proper:
+        log_evidence = np.nan
     return LaplaceApproximation(
         posterior, found, found.values["z"].astype(float), covariance, float(log_evidence)
     )

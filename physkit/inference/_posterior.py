@@ -1,5 +1,6 @@
 """The posterior of numbers of a model: the objective of a fit as a likelihood, and priors."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,9 +14,11 @@ from physkit.core import Module, ObjectiveError, ParameterError, PyTree, replace
 from physkit.fit import (
     AbstractBounds,
     Coordinates,
+    Interval,
     ObjectiveInputs,
     PositiveBound,
     Problem,
+    Simplex,
     Unbounded,
     make_coordinates,
     make_problem,
@@ -49,10 +52,12 @@ class Posterior(Module):
 
     **Errors:** `SelectionError` for what `where` cannot mean (an integer, a static field); `ParameterError` for
     priors of other names or bounds that exclude the start; `ObjectiveError` where the objective is of the
-    wrong kind, or the posterior or its derivative is not finite at the model's own numbers.
+    wrong kind, or the posterior is not finite at the model's own numbers. What needs derivatives asks for
+    them: `require_gradient`.
 
     **Notes:** with residuals the noise is taken as known. To infer it, return −log likelihood: Σ ½ r² + ln σ.
-    A flat prior without bounds is no density: the data must determine that number alone.
+    A flat prior without bounds is no density: the data must determine that number alone. A prior that bounds
+    cut off keeps its constant, 1 over its volume without bounds.
     """
 
     problem: Problem
@@ -116,9 +121,11 @@ class Posterior(Module):
         """ln of the prior's density of z: that of the values, and the volume of the bounds' map."""
         total = self.coordinates.log_volume(z)
         values = self.coordinates.values(z).values()
-        for prior, value in zip(self.priors, values, strict=True):
-            if prior is not None:
-                total = total + jnp.sum(prior.log_density(value)).astype(z.dtype)
+        for prior, bound, value in zip(self.priors, self.coordinates.bounds, values, strict=True):
+            density = (
+                _log_flat(bound, value) if prior is None else jnp.sum(prior.log_density(value))
+            )
+            total = total + density.astype(z.dtype)
         return total
 
     def log_likelihood(self, z: Float[Array, " p"]) -> Float[Array, ""]:
@@ -173,10 +180,18 @@ class Posterior(Module):
             if prior is not None
         }
 
-    def _require_finite(self) -> None:
-        """**Errors:** `ObjectiveError` where the density or its gradient is not finite at the start."""
+    def require_gradient(self) -> None:
+        """**Errors:** `ObjectiveError` where the gradient of the density is not finite at the start."""
         # Where the gradient is not finite, the value is not, either.
-        value, _, prior = (np.asarray(x) for x in _at_start(self, self.coordinates.origin))
+        if not np.isfinite(np.asarray(_gradient_at_start(self, self.coordinates.origin)[0])):
+            raise ObjectiveError(
+                "the derivative of the posterior is not finite at the model's own numbers: gradient_audit "
+                "finds the step and the term"
+            )
+
+    def _require_finite(self) -> None:
+        """**Errors:** `ObjectiveError` where the density is not finite at the start."""
+        value, prior = (np.asarray(x) for x in _value_at_start(self, self.coordinates.origin))
         if not np.isfinite(prior):
             raise ObjectiveError(
                 "the prior is not finite at the model's own numbers: they lie outside of its support. Start "
@@ -184,15 +199,32 @@ class Posterior(Module):
             )
         if not np.isfinite(value):
             raise ObjectiveError(
-                "the posterior is not finite at the model's own numbers: the objective is not, or its "
-                "derivative. A simulation in it that diverges, or data that are not finite? gradient_audit "
-                "finds the step and the term"
+                "the posterior is not finite at the model's own numbers, as the objective is not. A simulation "
+                "in it that diverges, or data that are not finite?"
             )
 
 
 @eqx.filter_jit
-def _at_start(posterior: Posterior, z: Array) -> tuple[Array, Array, Array]:
-    return *posterior.value_and_gradient(z), posterior.log_prior(z)
+def _value_at_start(posterior: Posterior, z: Array) -> tuple[Array, Array]:
+    # Without `log_density`, whose objective is prepared for second derivatives.
+    likelihood = _log_likelihood(posterior.problem, z, posterior.inputs)
+    prior = posterior.log_prior(z)
+    return likelihood + prior, prior
+
+
+@eqx.filter_jit
+def _gradient_at_start(posterior: Posterior, z: Array) -> tuple[Array, Array]:
+    return posterior.value_and_gradient(z)
+
+
+def _log_flat(bound: AbstractBounds, value: Array) -> Array:
+    """ln of the flat density of a value within its bounds; 0 where their volume is infinite."""
+    if isinstance(bound, Interval):
+        return -jnp.sum(jnp.broadcast_to(jnp.log(bound.high - bound.low), value.shape))
+    if isinstance(bound, Simplex):
+        fractions = value.shape[-1]
+        return jnp.asarray(value.size // fractions * math.lgamma(fractions))
+    return jnp.zeros(())
 
 
 def _log_likelihood(problem: Problem, z: Array, inputs: ObjectiveInputs) -> Array:

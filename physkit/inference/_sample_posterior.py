@@ -138,6 +138,7 @@ def chain_sweep(
         raise ParameterError(f"start_std is a standard deviation, 0 or more; got {start_std!r}")
     key = as_key(key)
     method = method or NUTS()
+    posterior.require_gradient()
     coordinates = posterior.coordinates
     size = coordinates.origin.size
     _require_same_coordinates(posterior, around)

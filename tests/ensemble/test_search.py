@@ -9,6 +9,7 @@ import h5py
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import physkit as pk
@@ -223,6 +224,14 @@ def test_a_search_goes_on_from_its_folder_with_the_same_bits(found, tmp_path):
     with pytest.raises(pk.errors.MismatchError, match="the program traced from the objective"):
         pk.fit(lambda m, t: 2 * valley(m, t), start(), where=both, bounds=BOUNDS, data=TARGET,
                key=2, method=method, to=folder, **QUIET)  # fmt: skip
+    for rate in (0.1, 0.2):
+        descent = OpenES(population=8, max_generations=1, optimizer=optax.sgd(rate))
+        if rate == 0.1:
+            with warnings.catch_warnings(action="ignore"):
+                search(descent, to=tmp_path / "descent")
+            continue
+        with pytest.raises(pk.errors.MismatchError, match="the optimizer"):
+            search(descent, to=tmp_path / "descent")
     shifted = TARGET + 0.1
     for closed_over in (TARGET, shifted):
         loss = partial(valley, target=closed_over)

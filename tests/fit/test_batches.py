@@ -136,14 +136,18 @@ def test_of_several_starts_the_best_on_all_data_is_returned():
     assert "fewer than the 20" in found.reason
 
 
-def test_a_descent_that_ran_out_of_patience_is_finished(tmp_path):
-    def repeat():
+def test_a_descent_that_ran_out_of_patience_is_finished_and_no_other(tmp_path):
+    def repeat(rate=0.5):
+        optimizer = optax.chain(optax.clip(10.0), optax.sgd(rate))
         return pk.fit(
             lambda m: jnp.sum(m["x"] ** 2), {"x": jnp.ones(2)}, where=lambda m: m["x"],
-            method=pk.fitting.Optax(optax.sgd(0.5), steps=500, patience=5), progress=False,
+            method=pk.fitting.Optax(optimizer, steps=500, patience=5), progress=False,
             to=tmp_path / "descent.h5",
         )  # fmt: skip
 
     first, second = repeat(), repeat()
     assert first.steps == second.steps < 100
     np.testing.assert_array_equal(first.history.loss, second.history.loss)
+    # The rate is deep within the closures of the optimizer's functions.
+    with pytest.raises(pk.errors.MismatchError):
+        repeat(0.4)

@@ -138,3 +138,45 @@ def test_gradients_are_those_of_finite_differences_in_both_modes():
         np.testing.assert_allclose(value, one.log_density(z), rtol=1e-13)
         results.append(gradient)
     np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def test_evidence_is_of_normalized_priors_flat_ones_too():
+    """A flat prior within bounds is a uniform one; without bounds there is no evidence."""
+
+    def evidence(**options):
+        found = pk.inference.Posterior(
+            lambda m: (m["x"] - jnp.array([3.0, 4.0])) / 0.5, {"x": jnp.asarray(3.0)},
+            where=lambda m: {"x": m["x"]}, **options,
+        )  # fmt: skip
+        return pk.inference.laplace_approximation(found).log_evidence
+
+    uniform = evidence(priors=pk.priors.Uniform(0.0, 10.0))
+    np.testing.assert_allclose(evidence(bounds=pk.bounds.Interval(0.0, 10.0)), uniform, rtol=1e-9)
+    np.testing.assert_allclose(
+        evidence(bounds=pk.bounds.Interval(0.0, 10.0)) - evidence(bounds=pk.bounds.Interval(1.0, 6.0)),
+        -np.log(2), atol=0.05,
+    )  # fmt: skip
+    assert np.isnan(evidence())
+
+
+def test_the_flat_density_of_fractions():
+    """On the triangle of three fractions, of area ½."""
+    fractions = pk.inference.Posterior(
+        lambda m: 0.0 * jnp.sum(m["x"]), {"x": jnp.full(3, 1 / 3)}, where=lambda m: {"x": m["x"]},
+        bounds=pk.bounds.Simplex(),
+    )  # fmt: skip
+    u = jnp.linspace(-9, 9, 181)
+    z = jnp.stack(jnp.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2)
+    total = jnp.sum(jnp.exp(jax.vmap(fractions.log_prior)(z))) * 0.1**2
+    np.testing.assert_allclose(total, 1, rtol=2e-3)
+
+
+def test_a_posterior_needs_no_derivative_before_it_is_asked_for():
+    """Kalman inversion takes none."""
+    root = pk.inference.Posterior(
+        lambda m: jnp.sqrt(jnp.abs(m["k"])) - 1, {"k": jnp.asarray(0.0)},
+        where=lambda m: {"k": m["k"]}, priors=pk.priors.Normal(),
+    )  # fmt: skip
+    for needs in (pk.inference.laplace_approximation, pk.inference.chain_sweep):
+        with pytest.raises(pk.errors.ObjectiveError, match="derivative of the posterior"):
+            needs(root)

@@ -18,7 +18,13 @@ from physkit.fit import (
     SearchStart,
 )
 from physkit.simulate import StopRequest
-from physkit.storage import Identity, describe_array, describe_numbers, program_digest
+from physkit.storage import (
+    Identity,
+    describe_array,
+    describe_numbers,
+    fingerprint,
+    program_digest,
+)
 
 from ._population import GenerationStopped, PopulationLoss
 from ._search_folder import SearchFolder
@@ -295,6 +301,9 @@ def _identity(method: AbstractEvolution, request: SearchRequest) -> Identity:
         "the method": describe_numbers(method, ignore=_LIMITS),
         "the random key": {"": describe_array(request.key)},
     }
+    if optimizer := getattr(method, "optimizer", None):
+        # Functions, whose closures hold its numbers.
+        sections["the optimizer"] = fingerprint(tuple(optimizer))
     # With the numbers that it closes over: data, for one.
     return Identity(sections, {"the objective": program_digest(request.loss.program.closed)})
 

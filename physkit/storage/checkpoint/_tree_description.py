@@ -149,12 +149,15 @@ def checksum(array: np.ndarray, path: str) -> int:
     return zlib.crc32(memoryview(flat) if flat.size else b"", zlib.crc32(path.encode()))
 
 
-def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
+def describe_static(value: object, code: bool = False, depth: int = 8) -> str:
     """A static value as text that does not change from run to run.
 
     With `code`, a function is described by its bytecode and by the values of its closure, which may be
-    functions again, to a depth of `depth`.
+    functions again, or collections of them as in optax, to a depth of `depth`.
     """
+    if code and isinstance(value, tuple | list | dict) and _holds_functions(value):
+        parts = value.items() if isinstance(value, dict) else value
+        return f"({', '.join(describe_static(part, True, depth) for part in parts)})"
     if isinstance(value, types.FunctionType | types.MethodType):
         function = getattr(value, "__func__", value)
         name = function.__qualname__
@@ -175,6 +178,14 @@ def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
     if len(text) > _MAX_TEXT:
         text = f"{text[:_MAX_TEXT]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return text
+
+
+def _holds_functions(value: object) -> bool:
+    """Whether a collection, or one within it, holds a function."""
+    if isinstance(value, tuple | list | dict):
+        parts = value.values() if isinstance(value, dict) else value
+        return any(map(_holds_functions, parts))
+    return isinstance(value, types.FunctionType | types.MethodType)
 
 
 def _host_array(x: PyTree) -> np.ndarray:
