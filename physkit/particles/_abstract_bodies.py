@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, with_tangent_of
+from physkit.core import Module, call_isolated, with_tangent_of
 from physkit.html import points, read
 
 from ._fixed_point_particles import FixedPointParticles
@@ -97,6 +97,15 @@ class AbstractBodies(AbstractShardedParticles):
     def rate(self, force: Float[Array, "n k"]) -> Module:
         """The rates of change that Newton's laws give, in the form of this component's increments."""
 
+    def velocity_change(
+        self, force: Float[Array, "n d"], dt: Float[Array, ""]
+    ) -> Float[Array, "n d"]:
+        """dt·F/m; of fixed-point numbers with the same bits in a step and in its inverse."""
+        if self.fixed_point is None:
+            return _velocity_change(force, self.mass, dt)
+        # XLA multiplies by 1/m where it knows m as a constant, which it may in one of the two alone.
+        return call_isolated(_velocity_change, force, self.mass, dt)
+
     def constrain_velocities(self) -> Any:
         """These bodies with velocities that keep their constraints; all as they are without any."""
         return self
@@ -144,3 +153,9 @@ class AbstractBodies(AbstractShardedParticles):
         """`change`, 0 for frozen bodies and in empty slots."""
         change = self.mask_empty(change)
         return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
+
+
+def _velocity_change(
+    force: Float[Array, "n d"], mass: Float[Array, " n"], dt: Float[Array, ""]
+) -> Float[Array, "n d"]:
+    return dt * force / mass[:, None]

@@ -194,7 +194,7 @@ class Particles(AbstractBodies):
 
     def kick(self, force: Float[Array, "n d"], dt: Float[Array, ""]) -> "Particles":
         """v + dt·F/m."""
-        return self.shift(ParticleIncrement(velocity=dt * force / self.mass[:, None]))
+        return self.shift(ParticleIncrement(velocity=self.velocity_change(force, dt)))
 
     @property
     def generalized_velocity(self) -> Float[Array, "n d"]:

@@ -21,7 +21,7 @@ from tests.parallel.particle_cases import distance, fluid
 
 
 def main(steps: int, speed: float) -> None:
-    atoms = fluid(speed=speed)
+    atoms = fluid(speed=speed, mass=np.linspace(1.0, 2.0, 96))
     bonds = HarmonicBonds([[45, 51], [2, 92]], 20.0, 1.2)
     force = Pairwise(LennardJones(), 2.0, 0.3, exact=True) + bonds
     observer = pk.Every(steps // 2, energy=TotalEnergy(), x=Positions())

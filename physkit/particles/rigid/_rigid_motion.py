@@ -155,7 +155,7 @@ class AbstractRigidMotion(AbstractBodies):
         torque = jnp.where(
             self._turning_inertia > 0, torque, 0
         )  # a line takes no torque about itself
-        velocity = dt * force[:, :3] / self.mass[:, None]
+        velocity = self.velocity_change(force[:, :3], dt)
         return self.shift(RigidBodyIncrement(velocity=velocity, angular_momentum=dt * torque))
 
     def displace(self, change: Float[Array, "n 6"]) -> "AbstractRigidMotion":
