@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive, safe_maximum, safe_minimum
+from physkit.core import param, ratio, require_positive, safe_maximum, safe_minimum
 
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables
 
@@ -70,7 +70,7 @@ class AUSMPlus(AbstractRiemannSolver):
             scale = size * (2 - size)
             alpha = _ALPHA * (5 * scale * scale - 4)
             mean = 0.5 * (a.density + b.density)
-            rise = (b.pressure - a.pressure) / (mean * speed * speed)
+            rise = ratio(b.pressure - a.pressure, mean * speed * speed)
             mach = mach - _PRESSURE_DIFFUSION / scale * safe_maximum(1 - square, 0) * rise
         below, above = _split_pressure(m, alpha, 1), _split_pressure(n, alpha, -1)
         pressure = below * a.pressure + above * b.pressure

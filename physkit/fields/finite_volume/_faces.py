@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import PyTree
+from physkit.core import PyTree, ratio
 from physkit.geometry import Grid
 from physkit.native import MapStencil
 
@@ -304,4 +304,4 @@ def _edge_or_cell(law: SolvedLaw, values: Variables, middle: Variables, carried:
 def primitive_variables(law: SolvedLaw, conserved: Variables, carried: int) -> Variables:
     """Primitive variables; of what is carried the amount in a unit of mass."""
     n = len(conserved) - carried
-    return *law.primitive(conserved[:n]), *(x / conserved[0] for x in conserved[n:])
+    return *law.primitive(conserved[:n]), *(ratio(x, conserved[0]) for x in conserved[n:])

@@ -130,6 +130,9 @@ class ExactRiemann(AbstractRiemannSolver):
     last digit (a fixed number of times), differentiable by the implicit-function rule; vacuum between
     or beside the states included.
 
+    **Notes:** in single precision its derivatives need units with densities and pressures above 10⁻¹⁸; those of
+    the other solvers do not.
+
     **Reference:** Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), ch. 4.
     """
 

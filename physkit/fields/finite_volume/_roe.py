@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import safe_maximum
+from physkit.core import ratio, safe_maximum
 
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables, fluxes_and_conserved
 
@@ -41,14 +41,14 @@ def ideal_gas_roe_dissipation(
     (rho, *u, p), (sigma, *v, q) = left, right
     # Averages weighted by √ρ, as the mean plus half a weighted difference.
     roots = jnp.sqrt(rho), jnp.sqrt(sigma)
-    tilt = 0.5 * (roots[1] - roots[0]) / (roots[0] + roots[1])
+    tilt = 0.5 * ratio(roots[1] - roots[0], roots[0] + roots[1])
 
     def average(a: Array, b: Array) -> Array:
         return 0.5 * (a + b) + tilt * (b - a)
 
     velocity = [average(a, b) for a, b in zip(u, v, strict=True)]
     density, normal = roots[0] * roots[1], velocity[axis]
-    squares = gamma * p / rho, gamma * q / sigma
+    squares = ratio(gamma * p, rho), ratio(gamma * q, sigma)
     rises = [b - a for a, b in zip(u, v, strict=True)]
     # c² = (γ − 1)(H − ½u²), written so that it cannot cancel.
     jump = (0.25 - tilt * tilt) * 0.5 * (gamma - 1) * sum(d * d for d in rises)

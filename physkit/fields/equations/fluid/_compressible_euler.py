@@ -14,6 +14,7 @@ from physkit.core import (
     State,
     get_component,
     param,
+    ratio,
     require_nonnegative,
     safe_maximum,
     safe_minimum,
@@ -127,7 +128,7 @@ class CompressibleEuler(AbstractConservationLaw):
 
     def primitive(self, conserved: Variables) -> Variables:
         density, *momentum, energy = conserved
-        velocity = [m / density for m in momentum]
+        velocity = [ratio(m, density) for m in momentum]
         pressure = (self.gamma - 1) * (energy - 0.5 * _dot(momentum, velocity))
         return density, *velocity, pressure
 
@@ -154,13 +155,13 @@ class CompressibleEuler(AbstractConservationLaw):
 
     def sound_speed(self, values: Variables) -> Float[Array, "..."]:
         """c = √(γp/ρ)."""
-        return jnp.sqrt(self.gamma * values[-1] / values[0])
+        return jnp.sqrt(ratio(self.gamma * values[-1], values[0]))
 
     def signal_speeds(
         self, left: Variables, right: Variables, axis: int
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         # Of the states and of their Roe average: Einfeldt et al., J. Comput. Phys. 92, 273 (1991).
-        squares = [self.gamma * side[-1] / side[0] for side in (left, right)]
+        squares = [ratio(self.gamma * side[-1], side[0]) for side in (left, right)]
         a, b = (jnp.sqrt(square) for square in squares)
         u, v = left[1 + axis], right[1 + axis]
         roots = jnp.sqrt(left[0]), jnp.sqrt(right[0])
@@ -185,7 +186,7 @@ class CompressibleEuler(AbstractConservationLaw):
         q, r = safe_minimum(q, 0), safe_maximum(r, 0)
         u, v = left[1 + axis], right[1 + axis]
         # Toro (2009), eq. 10.37: mass and momentum are kept across both outer waves.
-        contact = ((q * u - left[-1]) - (r * v - right[-1])) / (q - r)
+        contact = ratio((q * u - left[-1]) - (r * v - right[-1]), q - r)
         # The pressure between the waves, the mean of what both sides give (eq. 10.36): the two are equal but
         # for rounding, and their mean is the same for mirrored states.
         star = 0.5 * ((left[-1] + q * (contact - u)) + (right[-1] + r * (contact - v)))
@@ -233,7 +234,7 @@ class CompressibleEuler(AbstractConservationLaw):
 
     def advection_parts(self, values: Variables, axis: int) -> AdvectionParts:
         density, *velocity, pressure = values
-        internal = self.gamma / (self.gamma - 1) * pressure / density
+        internal = ratio(self.gamma / (self.gamma - 1) * pressure, density)
         enthalpy = internal + 0.5 * _dot(velocity, velocity)
         critical = jnp.sqrt(2 * (self.gamma - 1) / (self.gamma + 1) * enthalpy)
         carried = (jnp.ones_like(density), *velocity, enthalpy)
