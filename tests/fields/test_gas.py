@@ -19,6 +19,7 @@ FAST_CASES = (
     "test_mass_momentum_and_energy_are_kept[HLL-muscl]",
     "test_exact_solution_matches_the_tables[float64-1]",
     "test_bad_gases_are_errors",
+    "test_volumes_of_shells_in_single_precision",
     "test_a_riemann_problem_of_no_gas_is_an_error",
     "test_gas_and_equation_have_one_gamma",
     "test_gamma_of_a_gas_stays_through_runs_and_devices",
@@ -198,6 +199,20 @@ def test_walls_keep_mass_and_energy():
     for part in ("density", "energy"):
         np.testing.assert_allclose(gas.grid.sum(rates[part].values), 0, atol=1e-12)
     assert abs(gas.grid.sum(rates["momentum"].values)[0]) > 1e-3  # walls push
+
+
+@pytest.mark.parametrize(("symmetry", "power"), [("cylindrical", 1), ("spherical", 2)])
+def test_volumes_of_shells_in_single_precision(symmetry, power):
+    grid = pk.Grid(pk.Box(jnp.asarray([1.0], jnp.float32), False), (4000,))
+    law = pk.equations.CompressibleEuler(1.4, symmetry=symmetry)
+    areas, volumes = law.metric(grid, 0)
+    assert volumes.dtype == jnp.float32
+    radii = np.arange(4001) / 4000
+    np.testing.assert_allclose(areas, radii**power, rtol=1e-6)
+    np.testing.assert_allclose(volumes, np.diff(radii ** (power + 1)) / (power + 1), rtol=1e-6)
+    if power == 2:
+        found = pk.systems.cell_volumes(grid, spherical=True)
+        np.testing.assert_allclose(found, 4 * np.pi * volumes, rtol=1e-6)
 
 
 def test_a_blast_keeps_mass_and_energy_of_its_shells():

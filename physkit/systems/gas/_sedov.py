@@ -71,8 +71,9 @@ def cell_volumes(grid: Grid, *, spherical: bool = False) -> Float[Array, "..."]:
     """Volumes of cells; of spherical shells where x is a radius."""
     if not spherical:
         return grid.cell_volume
-    faces = jnp.arange(grid.shape[0] + 1, dtype=grid.spacing.dtype) * grid.spacing[0]
-    return 4 / 3 * jnp.pi * (faces[1:] ** 3 - faces[:-1] ** 3)
+    metric = CompressibleEuler(1.4, symmetry="spherical").metric(grid, 0)
+    assert metric is not None
+    return 4 * jnp.pi * metric[1]
 
 
 def shock_radius(gas: Gas) -> Float[Array, ""]:

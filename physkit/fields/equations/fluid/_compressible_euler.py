@@ -300,10 +300,14 @@ class CompressibleEuler(AbstractConservationLaw):
             )
         if axis:
             return None
-        # ∫ rᵖ dr between the faces: exact volumes of the shells, but for a factor of 2π or 4π.
-        radii = grid.coordinates(grid.face(0))[0].reshape(-1)
-        enclosed = radii ** (power + 1) / (power + 1)
-        return radii**power, enclosed[1:] - enclosed[:-1]
+        faces, middles = (
+            grid.coordinates(place)[0].reshape(-1) for place in (grid.face(0), grid.cell)
+        )
+        # ∫ rᵖ dr over each cell: exact volumes of the shells, but for a factor of 2π or 4π. By the middle of a
+        # cell, as differences of rᵖ⁺¹ at its faces would lose digits.
+        h = grid.spacing[0]
+        volumes = h * middles if power == 1 else h * (middles**2 + h**2 / 12)
+        return faces**power, volumes
 
     def rate(self, clock: Clock, state: State) -> Rate:
         rates = super().rate(clock, state)
