@@ -300,6 +300,14 @@ def test_wrong_input_is_explained():
     inside = ParticleInCell(Maxwell(half, component="light"), "ions")
     with pytest.raises(ParameterError, match="ε depends on place"):
         inside.with_gauss_law(start)
+    with pytest.raises(ParameterError, match="takes no wavevector"):
+        ParticleInCell(Maxwell(component="light", wavevector=[1.0, 0.0]), "ions")
+    complex_light = ElectromagneticField.of(grid, mode="TE", dtype=complex)
+    with pytest.raises(ParameterError, match="real fields"):
+        simulate(simulation, {"light": complex_light, "ions": ions}, 1)
+    for integrator in (RelativisticMotion, pk.Boris):
+        with pytest.raises(ParameterError, match="turns charges about B: give a number"):
+            integrator(None)
     line = Particles([[0.1]], charge=1.0)
     with pytest.raises(ShapeError, match="take a plane"):
         simulate(Simulation(RelativisticMotion(1.0), dt=0.1), line, 1)

@@ -23,7 +23,7 @@ from physkit.particles.forces import AbstractExternalForce, AbstractForce, Force
 
 from .._integrator import TermsWithCaches
 from .._reproducible import make_reproducible
-from ._given_fields import electric_rows, magnetic_rows, value_or_name
+from ._given_fields import electric_rows, magnetic_rows, require_magnetic, value_or_name
 from ._heat_bath import require_points
 from ._kicks_and_drifts import AbstractDriftFirst
 from ._rotation import rotate, rotate_by_shears
@@ -75,6 +75,7 @@ class Boris(AbstractDriftFirst):
         kernel: AbstractKernel | None = None,
         component: str | None = None,
     ):
+        require_magnetic(magnetic, type(self).__name__)
         self.magnetic, self.magnetic_field = value_or_name(magnetic)
         self.electric, self.electric_field = value_or_name(electric)
         self.force = Forces.of() if force is None else Forces.of(force)

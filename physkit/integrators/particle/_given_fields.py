@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, PyTree, ShapeError, State, get_component
+from physkit.core import Clock, Module, ParameterError, PyTree, ShapeError, State, get_component
 from physkit.coupling import AbstractKernel, interpolate
 from physkit.fields import Field
 from physkit.geometry import as_space_time_value
@@ -15,6 +15,15 @@ def value_or_name(value: PyTree) -> tuple[PyTree, str | None]:
     if isinstance(value, str):
         return None, value
     return (None if value is None else as_space_time_value(value)), None
+
+
+def require_magnetic(value: PyTree, owner: str) -> None:
+    """**Errors:** `ParameterError` for None."""
+    if value is None:
+        raise ParameterError(
+            f"{owner} turns charges about B: give a number, a function (t, *x), a field or the name of one; "
+            "without any, 0.0 in the plane and [0.0, 0.0, 0.0] in space"
+        )
 
 
 def electric_rows(

@@ -55,8 +55,8 @@ class ParticleInCell(AbstractStateless):
     - `kernel`: the particles' shape: `CIC()` (if left out), `TSC()`, `PCS()`.
 
     **Errors:** `ShapeError` on a line, and in the plane for a field that is not `mode="TE"`: charges move in
-    the plane, and Ez is not of it. `ParameterError` for sides that do not repeat. `StepSizeError` beyond
-    Courant's limit.
+    the plane, and Ez is not of it. `ParameterError` for sides that do not repeat, and for complex fields and
+    Bloch waves. `StepSizeError` beyond Courant's limit.
 
     **Good values:** cells of one or two Debye lengths with `CIC()`, of three with `PCS()` (coarser ones heat
     the plasma), ten particles a cell and more; dt = 0.9 · `maxwell.longest_step(grid)`, and ω_p dt < 0.3.
@@ -77,6 +77,10 @@ class ParticleInCell(AbstractStateless):
         if self.maxwell.component is None:
             raise ParameterError(
                 'the field is one of several components here: give it a name, Maxwell(…, component="light")'
+            )
+        if self.maxwell.wavevector is not None:
+            raise ParameterError(
+                "Bloch waves are complex, and charges move in real fields: particle-in-cell takes no wavevector"
             )
         if not self.species or self.maxwell.component in self.species:
             raise ParameterError(
@@ -103,6 +107,10 @@ class ParticleInCell(AbstractStateless):
     def prepare(self, state: State, dt: StepSize) -> Plan:
         field = self.maxwell.field(state)
         field.grid.require_periodic("electromagnetic particle-in-cell")
+        if not next(iter(field.electric.values())).is_real:
+            raise ParameterError(
+                "charges move in real fields: make the field without dtype=complex"
+            )
         if "Ex" not in field.electric or "Ey" not in field.electric:
             raise ShapeError(
                 'charges move in the field\'s plane: give it mode="TE" (Ex, Ey, Hz), or three dimensions; on a '

@@ -25,7 +25,7 @@ from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import AbstractExternalForce
 
 from .._integrator import AbstractIntegrator, AbstractOneStep, Drifts, TermsWithCaches
-from ..particle._given_fields import electric_rows, magnetic_rows, value_or_name
+from ..particle._given_fields import electric_rows, magnetic_rows, require_magnetic, value_or_name
 from ..particle._heat_bath import require_points
 from ._pushers import AbstractPusher, HigueraCary, lorentz_factor
 
@@ -75,6 +75,7 @@ class RelativisticMotion(AbstractOneStep):
         kernel: AbstractKernel | None = None,
         component: str | None = None,
     ):
+        require_magnetic(magnetic, type(self).__name__)
         self.magnetic, self.magnetic_field = value_or_name(magnetic)
         self.electric, self.electric_field = value_or_name(electric)
         self.pusher, self.kernel = pusher or HigueraCary(), kernel or CIC()
