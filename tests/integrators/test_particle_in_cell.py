@@ -313,6 +313,19 @@ def test_wrong_input_is_explained():
         simulate(Simulation(RelativisticMotion(1.0), dt=0.1), line, 1)
 
 
+def test_the_energy_of_fast_charges_takes_the_speed_of_light_of_their_integrator():
+    one = Particles([[0.0, 0, 0]], [[6e8, 0, 0]], 2.0, charge=1.0)
+    kinetic = pk.electromagnetism.RelativisticKineticEnergy()
+    moved = RelativisticMotion([0.0, 0, 0], component="fast", speed_of_light=3e8)
+    both = {"slow": one.replace(velocity=0 * one.velocity), "fast": one}
+    apart = pk.Lie(moved, pk.VelocityVerlet(pk.HarmonicTrap(0.0, component="slow")))
+    found = pk.evaluate(Simulation(apart, 1e-9), both, K=kinetic)["K"]
+    np.testing.assert_allclose(found, 2 * 9e16 * (math.sqrt(5) - 1), rtol=1e-12)
+    still = Simulation(pk.VelocityVerlet(pk.HarmonicTrap(0.0)), 1e-9)
+    with pytest.raises(ObserverError, match="what the speed of light is"):
+        pk.evaluate(still, one, K=kinetic)
+
+
 def test_energies_of_fast_charges_are_relativistic():
     one = Particles([[0.0, 0, 0]], [[3.0, 0, 0]], 2.0, charge=1.0)
 
@@ -325,6 +338,8 @@ def test_energies_of_fast_charges_are_relativistic():
     for quantity in (pk.TotalEnergy(), pk.PotentialEnergy(), pk.quantities.ConservedEnergy()):
         with pytest.raises(NoEnergyError, match="RelativisticKineticEnergy"):
             recorded(quantity)
+    given = pk.electromagnetism.RelativisticKineticEnergy(speed_of_light=1.0)
+    np.testing.assert_array_equal(recorded(given), kinetic)
     guard = pk.guards.EnergyDrift(5, energy=pk.electromagnetism.RelativisticKineticEnergy())
     moved = RelativisticMotion([0.0, 0, 1.0])
     assert pk.run(Simulation(moved, 0.01, guards=[guard]), one, 5, progress=False).steps == 5

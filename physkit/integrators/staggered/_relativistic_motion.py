@@ -35,9 +35,9 @@ class RelativisticMotion(AbstractOneStep):
 
         dx/dt = u/γ,   du/dt = (q/m)(E + u × B/γ),   γ² = 1 + u²/c²
 
-    The `velocity` of the particles holds u, momentum per mass: their energy is
-    `RelativisticKineticEnergy(speed_of_light=c)`, while `KineticEnergy` and `Temperature` take ½ m u². Charges
-    do not act on the fields: for that `ParticleInCell`.
+    The `velocity` of the particles holds u, momentum per mass: their energy is `RelativisticKineticEnergy()`,
+    while `KineticEnergy` and `Temperature` take ½ m u². Charges do not act on the fields: for that
+    `ParticleInCell`.
 
     **Arguments:**
 
@@ -124,7 +124,7 @@ class _RelativisticCharges(AbstractExternalForce):
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         raise NoEnergyError(
             "the energy of RelativisticMotion is not ½ m u², with the u that `velocity` holds, and that in its "
-            "electric field is not known: record RelativisticKineticEnergy(speed_of_light=…)"
+            "electric field is not known: record RelativisticKineticEnergy()"
         )
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:

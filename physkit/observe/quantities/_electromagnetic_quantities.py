@@ -1,12 +1,16 @@
 """Energies of electromagnetic fields and of the charges in them."""
 
+from typing import TypeGuard
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, param, static
+from physkit.core import ObserverError, get_component, param, static
 from physkit.fields import ElectromagneticField, Field
 from physkit.fields.equations import Maxwell, MaxwellPlan
-from physkit.particles import kinetic_energy
+from physkit.integrators import ParticleInCell, RelativisticMotion
+from physkit.particles import AbstractBodies, kinetic_energy
 
 from .._observer import AbstractQuantity
 from .._selection import select_particle_components
@@ -76,23 +80,46 @@ class RelativisticKineticEnergy(AbstractQuantity):
     **Arguments:**
 
     - `component`: one component; all particle components if left out.
-    - `speed_of_light`: c.
+    - `speed_of_light`: c; that of the integrator which moves the particles if left out.
 
     **Returns:** a scalar, energy.
+
+    **Errors:** `ObserverError` where c is left out and no integrator has one.
     """
 
     component: str | None = static(default=None)
-    speed_of_light: Float[Array, ""] = param(1.0)
+    speed_of_light: Float[Array, ""] | None = param(None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         energies = []
         for particles in select_particle_components(snapshot, self.component):
             # Of the plain form ½ m w²: w = u √(2/(1 + γ)).
-            u = particles.velocity / self.speed_of_light
+            u = particles.velocity / self._speed_for(snapshot, particles)
             gamma = jnp.sqrt(1 + jnp.sum(u * u, axis=1, keepdims=True))
             slower = particles.replace(velocity=particles.velocity * jnp.sqrt(2 / (1 + gamma)))
             energies.append(kinetic_energy(slower))
         return sum(energies[1:], energies[0])
+
+    def _speed_for(self, snapshot: Snapshot, particles: AbstractBodies) -> Float[Array, ""]:
+        if self.speed_of_light is not None:
+            return self.speed_of_light
+        parts = jax.tree.leaves(snapshot.integrator, is_leaf=_is_relativistic)
+        movers = [part for part in parts if _is_relativistic(part)]
+        for mover in movers:
+            names = mover.proper_velocity_components
+            if any(get_component(snapshot.state, name) is particles for name in names):
+                return mover.speed_of_light
+        if not movers:
+            raise ObserverError(
+                "no integrator says what the speed of light is: give "
+                "RelativisticKineticEnergy(speed_of_light=…)"
+            )
+        # Of those that none of them moves.
+        return movers[0].speed_of_light
+
+
+def _is_relativistic(part: object) -> TypeGuard[ParticleInCell | RelativisticMotion]:
+    return isinstance(part, ParticleInCell | RelativisticMotion)
 
 
 def require_maxwell(snapshot: Snapshot, component: str | None) -> Maxwell:

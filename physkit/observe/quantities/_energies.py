@@ -57,7 +57,7 @@ class KineticEnergy(AbstractQuantity):
         if fast and (self.component is None or self.component in fast):
             raise ObserverError(
                 "½ m v² is not the kinetic energy of particles whose `velocity` holds γv, and no temperature "
-                "follows from it: record electromagnetism.RelativisticKineticEnergy(speed_of_light=…)"
+                "follows from it: record electromagnetism.RelativisticKineticEnergy()"
             )
         energies = [kinetic_energy(p) for p in select_particle_components(snapshot, self.component)]
         # Not from Python's 0, which would add an operation.
