@@ -294,7 +294,7 @@ def _edges_of_cells(
 def _edge_or_cell(law: SolvedLaw, values: Variables, middle: Variables, carried: int) -> Variables:
     """Primitive variables at an edge; those of the cell where the edge's are not admissible."""
     # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
-    # that a cell falls back to first order and positivity is kept.
+    # that an edge, each by itself, falls back to first order and positivity is kept.
     admissible = law.is_admissible(values[: len(values) - carried])
     if admissible is None:
         return values
