@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 import physkit as pk
 from physkit.core import AbstractResizable, Module, ShapeError, data, replace_fields, static
-from physkit.ensemble.compute._common_capacity import stack_carries
+from physkit.ensemble.compute._common_capacity import round_up_capacity, stack_carries
 from physkit.ensemble.design._common_skin import set_common_skin
 
 
@@ -38,17 +38,24 @@ def carry_with_rows(capacity):
     return pk.init(*pk.systems.lorenz()).replace(aux=aux)
 
 
-@pytest.mark.parametrize(("min_capacity", "capacity"), [(0, 5), (8, 8)])
-def test_a_users_cache_gets_the_largest_capacity(min_capacity, capacity):
-    batch = stack_carries([carry_with_rows(3), carry_with_rows(5)], min_capacity)
-    assert batch.aux.rows.shape == (2, capacity)
+def test_a_users_cache_gets_the_largest_capacity():
+    batch = stack_carries([carry_with_rows(3), carry_with_rows(5)])
+    assert batch.aux.rows.shape == (2, 5)
     assert batch.aux.rows.sum(axis=1).tolist() == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("required", "capacity"), [(0, 8), (8, 8), (8.1, 16), (57, 64), (65, 80), (129, 160)]
+)
+def test_few_capacities_serve_all_numbers(required, capacity):
+    assert round_up_capacity(required) == capacity
+    assert round_up_capacity(capacity) == capacity
 
 
 def test_members_of_different_structure_are_refused():
     carries = [carry_with_rows(3), pk.init(*pk.systems.lorenz())]
     with pytest.raises(ShapeError, match="set up differently"):
-        stack_carries(carries, 0)
+        stack_carries(carries)
 
 
 def test_a_users_force_gets_a_common_skin():

@@ -18,6 +18,7 @@ from physkit.core import (
     Health,
     Key,
     PyTree,
+    StepCount,
     as_device_array,
     explain_exhausted_memory,
     grow_caches,
@@ -49,7 +50,7 @@ from ._batch_programs import (
     split_group,
     summarize_program,
 )
-from ._common_capacity import find_resizables, resize_caches, stack_carries
+from ._common_capacity import find_resizables, resize_caches, round_up_capacity, stack_carries
 from ._member_batch import HEALTH_INTERVAL, MemberBatch, MemberGroup, new_batch
 from ._member_runner import AbstractMemberRunner, ChunkStopped, ReportProgress, finish_result
 from ._output_shapes import flatten_frames
@@ -64,9 +65,11 @@ class BatchAttempt(ChunkAttempt[MemberBatch]):
     """Some blocks of a batch, computed with the capacities that there were.
 
     - `overflowing`: the members whose caches were too small, `[b]`.
+    - `blocks`: how many it was to compute.
     """
 
     overflowing: np.ndarray
+    blocks: int
 
 
 class ChunkRunner(AbstractMemberRunner):
@@ -95,7 +98,8 @@ class ChunkRunner(AbstractMemberRunner):
         self.frame_bytes = 0.0  # of one member in a block
         self.max_blocks = 0  # blocks of frames that may wait on the devices
         self._arrays, self._statics = split_group(self.group)
-        self._capacity = 0  # of neighbor lists, shared by all chunks
+        # Blocks between two checks of health; without observers these are single steps.
+        self._health_interval = 1 if sim.intervals else HEALTH_INTERVAL
         self._one_by_one = False  # whether members are initialized outside of a trace
         self._kinds = CompiledKinds()
         self._driver: ChunkDriver[MemberBatch] | None = None
@@ -113,8 +117,7 @@ class ChunkRunner(AbstractMemberRunner):
         **Errors:** `ChunkStopped` when a stop was requested and the rest would take longer.
         """
         began, count = time.monotonic(), len(members)
-        # Growths are counted over all chunks: those of this one are the ones from here on.
-        growths_before = len(self.growths)
+        growths_before = len(self.growths)  # in earlier chunks
         # The last chunk is padded with its last member, so that one program serves all chunks.
         padded = np.concatenate([members, np.full(self.batch_size - count, members[-1])])
         values = self.sweep.values(self.group_number, padded)
@@ -129,7 +132,7 @@ class ChunkRunner(AbstractMemberRunner):
         # Padding is dropped as soon as frames reach the host, here and below: [:count].
         pieces = [{name: self._to_member_rows(x)[:count] for name, x in frames}]
         if self._driver is None:
-            self.max_blocks = self._max_blocks(first_frames)
+            self.max_blocks = max_buffered_blocks(self._frame_bytes(first_frames), self.blocks)
             # One driver for all chunks: its scheduler keeps the pace that it has learned.
             self._driver = ChunkDriver(
                 self._advance,
@@ -144,9 +147,11 @@ class ChunkRunner(AbstractMemberRunner):
         while done < self.blocks:
             blocks = min(self._round_up_blocks(self._driver.scheduler.blocks), self.blocks - done)
             _, attempt = self._driver.advance(batch, blocks)
-            batch, done = attempt.after, done + blocks
-            frames = self._fetch_blocks(attempt.frames, blocks).items()
-            pieces.append({name: self._merge_blocks(x, blocks)[:count] for name, x in frames})
+            batch, done = attempt.after, done + attempt.blocks
+            frames = self._fetch_blocks(attempt.frames, attempt.blocks).items()
+            pieces.append(
+                {name: self._merge_blocks(x, attempt.blocks)[:count] for name, x in frames}
+            )
             if report is not None:
                 report(done / self.blocks)
             if done == self.blocks:
@@ -167,8 +172,7 @@ class ChunkRunner(AbstractMemberRunner):
             frames=_concatenate(pieces),
             summary=flatten_frames(summary),
             reason=reason.astype(np.int64),
-            # A step count is two 32-bit words, the lower one with 24 bits in use; int64 holds both.
-            step=(failed_at.high.astype(np.int64) << 24) + failed_at.low,
+            step=_as_int64(failed_at),
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths_before:]),
         )
@@ -180,7 +184,7 @@ class ChunkRunner(AbstractMemberRunner):
         """Some members at step 0, on one device; after this `frame_bytes` is known."""
         values = tuple(_as_jax(v) for v in self.sweep.values(self.group_number, members))
         batch, first = self._init(values, self.sweep.keys(self.group_number, members))
-        self.max_blocks = self._max_blocks(first)
+        self.max_blocks = max_buffered_blocks(self._frame_bytes(first), self.blocks)
         self.frame_bytes = self._frame_bytes(first) / len(members)
         return batch
 
@@ -203,9 +207,7 @@ class ChunkRunner(AbstractMemberRunner):
 
         So that health is checked at the same steps whatever the timing of chunks.
         """
-        if self.group.model[0].intervals:
-            return blocks
-        return -(-blocks // HEALTH_INTERVAL) * HEALTH_INTERVAL
+        return -(-blocks // self._health_interval) * self._health_interval
 
     def _should_stop(self, stop: StopRequest | None, blocks_left: int) -> bool:
         """Whether to leave the chunk unfinished, of which `blocks_left` blocks are still to be computed."""
@@ -222,7 +224,20 @@ class ChunkRunner(AbstractMemberRunner):
         return scheduler.seconds_per_block * blocks_left > FINISH_WITHIN_SECONDS
 
     def _advance(self, batch: MemberBatch, blocks: int) -> BatchAttempt:
-        """Some blocks on, with the capacities that there are."""
+        """Some blocks on, with the capacities that there are; fewer where these are too small from then on."""
+        attempt = self._attempt(batch, blocks)
+        if not attempt.overflowed or blocks <= self._health_interval:
+            return attempt
+        # Caches grow where they first overflow, by what was required there, however long an attempt is: that
+        # depends on the time that blocks take, and programs of other capacities round differently.
+        steps = _as_int64(attempt.after.carry.step) - _as_int64(batch.carry.step)
+        begun = int(np.min(steps[attempt.overflowing])) // self.observation_period
+        valid = (begun - 1) // self._health_interval * self._health_interval
+        again = self._attempt(batch, valid or self._health_interval)
+        # The scheduler takes them for the seconds of all blocks.
+        return dataclasses.replace(again, seconds=again.seconds * blocks / again.blocks)
+
+    def _attempt(self, batch: MemberBatch, blocks: int) -> BatchAttempt:
         program = advance_program(self.devices, compiler_options(batch.carry, self.size))
         # The first call of a kind includes compilation: the scheduler must not take it for the pace.
         compiled = self._kinds.is_new(batch)
@@ -238,7 +253,7 @@ class ChunkRunner(AbstractMemberRunner):
         fault = Fault.OVERFLOW if np.any(overflowing) else 0
         health = Health(as_device_array(np.int32(fault)))
         seconds = time.monotonic() - began
-        return BatchAttempt(after, frames, health, seconds, compiled, overflowing)
+        return BatchAttempt(after, frames, health, seconds, compiled, overflowing, blocks)
 
     def _too_many(self) -> str:
         return (
@@ -250,8 +265,6 @@ class ChunkRunner(AbstractMemberRunner):
         """The start of an attempt with capacities for what any member required in it."""
         # Capacity is the shape of the batch: what one member needs, all of them get.
         aux, events = grow_caches(batch.carry.aux, after.carry.aux)
-        capacities = [node.capacity for node in find_resizables(aux)]
-        self._capacity = max([self._capacity, *capacities])
         return _with_aux(batch, aux), events
 
     def _record_growth(self, batch: MemberBatch, events: list[str]) -> None:
@@ -285,27 +298,22 @@ class ChunkRunner(AbstractMemberRunner):
             # must be counted, which no trace can do. Decided once, for all chunks of this runner.
             except CapacityError:
                 self._one_by_one = True
-        batch, first = self._init_one_by_one(values, keys)
-        capacities = [node.capacity for node in find_resizables(batch.carry.aux)]
-        self._capacity = max([self._capacity, *capacities])
-        return batch, first
+        return self._init_one_by_one(values, keys)
 
     def _shrink_to_fit(self, batch: MemberBatch) -> MemberBatch:
-        """`batch` with neighbor lists of the capacity that the ensemble needs.
+        """`batch` with neighbor lists of the capacity that its members need.
 
-        In a trace, where neighbors cannot be counted, lists are made with room for all particles.
+        In a trace, where neighbors cannot be counted, lists are made with room for all particles. What earlier
+        chunks needed does not count: another process, which has not computed them, must find the same capacity.
         """
         lists = find_resizables(batch.carry.aux)
         if not lists:
             return batch
         required = max(int(np.max(np.asarray(node.required))) for node in lists)
-        # Never smaller than in earlier chunks: the same shapes need no second compilation.
-        if required > self._capacity:
-            largest = min(node.capacity for node in lists)
-            # A multiple of eight, so that the rows of the lists suit vector units. Never more than there was:
-            # a list in a trace already has room for all particles.
-            self._capacity = min(largest, 8 * int(np.ceil(GROWTH_FACTOR * required / 8)))
-        return _with_aux(batch, resize_caches(batch.carry.aux, self._capacity))
+        # Never more than there was: a list in a trace already has room for all particles.
+        capacities = [node.capacity for node in lists]
+        capacity = min([*capacities, round_up_capacity(GROWTH_FACTOR * required)])
+        return _with_aux(batch, resize_caches(batch.carry.aux, capacity))
 
     def _init_one_by_one(
         self, values: tuple[Any, ...], keys: Key | None
@@ -323,14 +331,10 @@ class ChunkRunner(AbstractMemberRunner):
             carry, first = eqx.filter_jit(observe_initial)(sim, carry)
             carries.append(carry)
             frames.append(first)
-        carry = stack_carries(carries, self._capacity)
+        carry = stack_carries(carries)
         first = jax.tree.map(lambda *x: jnp.stack(x), *frames)
         batch = new_batch(values, carry, self.batch_size)
         return jax.tree.map(self._to_device_layout, (batch, first))
-
-    def _max_blocks(self, first: Frame) -> int:
-        """How many blocks of frames may wait on the devices."""
-        return max_buffered_blocks(self._frame_bytes(first), self.blocks)
 
     def _frame_bytes(self, first: Frame) -> int:
         """Bytes of the frames of a block of those members of which `first` are the first frames."""
@@ -380,6 +384,11 @@ def max_buffered_blocks(frame_bytes: float | int, blocks: int) -> int:
 
 def _with_aux(batch: MemberBatch, aux: PyTree) -> MemberBatch:
     return replace_fields(batch, {"carry": batch.carry.replace(aux=aux)})
+
+
+def _as_int64(steps: StepCount) -> np.ndarray:
+    # Two 32-bit words, the lower one with 24 bits in use; int64 holds both.
+    return (np.asarray(steps.high).astype(np.int64) << 24) + np.asarray(steps.low)
 
 
 def _as_jax(values: jax.Array | np.ndarray) -> jax.Array:

@@ -1,5 +1,6 @@
 """Members that were initialized one by one, as one batch: their caches get a common capacity."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -26,10 +27,18 @@ def resize_caches(aux: Aux, capacity: int) -> Aux:
     return jax.tree.map(resize, aux, is_leaf=is_resizable)
 
 
-def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
-    """Carries that were initialized one by one as one batch, with the largest of their capacities.
+def round_up_capacity(required: float | int) -> int:
+    """A capacity for so many entries that serves numbers near it, too: chunks that need nearly the same share a
+    program.
 
-    - `min_capacity`: of resizable caches, those of earlier batches.
+    A multiple of eight, so that rows of lists suit vector units, and of an eighth to a fourth of itself.
+    """
+    step = max(8, 2 ** (math.floor(math.log2(max(required, 1))) - 2))
+    return step * max(1, math.ceil(required / step))
+
+
+def stack_carries(carries: Sequence[Carry]) -> Carry:
+    """Carries that were initialized one by one as one batch, with the largest of their capacities.
 
     **Errors:** `ShapeError` where they differ in more than that.
     """
@@ -38,7 +47,7 @@ def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
     if len({len(carry_nodes) for carry_nodes in nodes}) > 1:
         raise _structure_error()
     capacities = [node.capacity for c in carries for node in find_resizables(c.aux)]
-    capacity = max([min_capacity, *capacities])
+    capacity = max([0, *capacities])
     same_nodes = list(zip(*nodes, strict=True))
     resized = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
     # The structure includes static fields: a skin or a number of cells that differs shows here.
