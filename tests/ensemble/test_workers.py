@@ -107,16 +107,25 @@ def test_a_job_too_short_for_a_chunk_is_not_requeued(tmp_path, monkeypatch):
     )
     assert (result.stopped_by, result.requeued, result.exit_status) == ("wall time", False, 75)
     assert "smaller chunks" in repr(result)
-    # The same when Slurm's signal comes first, as it does.
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_a_job_is_requeued_if_its_chunk_goes_on_from_where_it_was(tmp_path, monkeypatch, is_saved):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.requeue_this_job", lambda: True)
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 21.5)
+    if not is_saved:  # as of members that are sharded over devices
+        monkeypatch.setattr(
+            "physkit.ensemble.store._sweep_folder.SweepFolder.checkpoint", lambda *_: None
+        )
+    # Slurm's signal comes before the end of the time.
     sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
     sender.start()
-    result = run_worker(
-        lorenz(4, 10**9), tmp_path / "b", chunk_size=4, requeue=True, progress=False
-    )
+    result = run_worker(lorenz(4, 10**9), tmp_path, chunk_size=4, requeue=True, progress=False)
     sender.join()
     assert result.stopped_by in ("SIGUSR1", "wall time")
-    assert not result.requeued
+    assert (result.computed, result.requeued, result.too_long) == ((), is_saved, not is_saved)
+    assert (tmp_path / "chunks" / "000000.partial").exists() == is_saved
 
 
 def test_the_time_limit_of_the_job_is_a_wall_time(tmp_path, monkeypatch):

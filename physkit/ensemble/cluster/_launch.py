@@ -101,7 +101,7 @@ class SubmittedWorkers:
         return self._alive
 
     def cancel(self) -> None:
-        """End them: the chunks that they are computing are lost, finished ones stay."""
+        """End them: finished chunks stay, and so does what has been saved of those that they are computing."""
         for handle in self._handles:
             handle.cancel(check=False)
 
@@ -185,7 +185,7 @@ def execute_with_workers(
     """Start workers for a sweep, and wait for the last one. Returns why it ended early, if it did.
 
     Ctrl-C stops the waiting and, on this machine, the workers, which finish their current chunk if that
-    takes no more than seconds. Workers on this machine that were killed are started again.
+    takes no more than seconds, and else save it. Workers on this machine that were killed are started again.
 
     **Errors:** those of `submit`; `SweepError` when no worker is left and chunks are missing.
     """

@@ -18,12 +18,13 @@ class SlurmArray:
 
     Elements share the chunks by claims: one that starts late, or again, takes over what is missing.
     `warning` seconds before its time is up, and when it is preempted, an element finishes its current
-    chunk, if there is time, and requeues itself.
+    chunk if that takes no more than a few seconds, else saves it, and requeues itself.
 
     **Arguments:**
 
     - `elements`: jobs in the array.
-    - `minutes`: the longest that one may run. A chunk must fit into it.
+    - `minutes`: the longest that one may run. A chunk that takes longer is saved, and goes on from there; a
+      member that is sharded over devices must fit into it.
     - `partition`, `account`, `constraint`, `qos`: as Slurm calls them.
     - `gpus`, `cpus`: for each element. `memory`: the same, with its unit, `"16G"`.
     - `max_running`: so many elements may run at the same time.
@@ -34,8 +35,8 @@ class SlurmArray:
 
     **Errors:** `ParameterError`.
 
-    **Good values:** a few more elements than can run at once; chunks of one to ten minutes; `warning`
-    as long as a chunk.
+    **Good values:** a few more elements than can run at once; chunks of one to ten minutes; a `warning` of a
+    minute or two, for the compilation or the blocks that a signal waits for and for writing.
     """
 
     elements: int = 8
@@ -115,7 +116,7 @@ class SlurmArray:
                 *lines,
                 "",
                 "# Elements share the chunks by claims in the folder. One that is told to stop (its time is",
-                "# nearly up, or it is preempted) finishes its current chunk and goes back into the queue.",
+                "# nearly up, or it is preempted) finishes or saves its chunk and goes back into the queue.",
                 *self.setup,
                 " ".join(["srun --ntasks=1", *words, worker, *["--requeue"] * self.requeue]),
                 "",

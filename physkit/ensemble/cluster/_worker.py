@@ -29,7 +29,7 @@ class WorkerResult:
     - `missing`: those that were not finished when it ended; `claimed_elsewhere`: which of them other
       workers have claimed; `quarantined`: which have killed three workers, so that none tries them again.
     - `stopped_by`: the signal or limit that stopped it. `requeued`: Slurm will start the job again.
-      `too_long`: it had not finished a single chunk by then, in most of its time.
+      `too_long`: it had neither finished a chunk by then, in most of its time, nor saved one on its way.
     """
 
     computed: tuple[int, ...]
@@ -142,9 +142,9 @@ def run_worker(
             if reason is not None or not free:
                 break
     stopped = reason not in (None, "converged")
-    # A worker that finished nothing in most of its time would not the next time, either: not requeued.
+    # One that finished and saved nothing in most of its time would not the next time, either: not requeued.
     spent_most = wall_time is not None and time.monotonic() - began > wall_time / 2
-    too_long = stopped and spent_most and not computed
+    too_long = stopped and spent_most and not computed and not result.saved
     # Ctrl-C is the user's wish to stop: not requeued, either.
     requeued = requeue and stopped and reason != "SIGINT" and not too_long and requeue_this_job()
     return WorkerResult(

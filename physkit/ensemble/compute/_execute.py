@@ -46,12 +46,14 @@ class ExecutionResult:
 
     - `computed`: numbers of the chunks. `missing`: those that it was to compute and that are not finished.
     - `stopped_by`: the signal or limit that ended it early; "converged" where enough members are known.
+    - `saved`: whether the chunk that it was at then was saved, further on than it was.
     """
 
     computed: tuple[int, ...]
     missing: tuple[int, ...]
     stopped_by: str | None
     seconds: float
+    saved: bool = False
 
     @property
     def exit_status(self) -> int:
@@ -78,7 +80,8 @@ def execute(
 
     Each is one file, written as a whole: it exists if and only if the chunk is finished. SIGINT, SIGTERM,
     SIGUSR1 and the wall-time limit end it within a second or so; a chunk that would then have needed more
-    than a few seconds is given up, and computed anew by the next call or worker.
+    than a few seconds is saved as it is, and the next call or worker goes on from there. Only members that are
+    sharded over devices are computed anew.
 
     **Arguments:**
 
@@ -122,7 +125,7 @@ def execute(
         begin=sum(len(computer.chunks[k]) for k in asked if k in finished),
     )
     computed: list[int] = []
-    reason = None
+    reason, saved = None, False
     with StopRequest(wall_time) as stop:
         for number in asked:
             if number in finished:
@@ -139,7 +142,8 @@ def execute(
                     continue
                 try:
                     chunk = computer.compute(number, stop, bar)
-                except ChunkStopped:
+                except ChunkStopped as stopped:
+                    saved = stopped.saved
                     break
             computed.append(number)
             if on_chunk is not None:
@@ -154,7 +158,7 @@ def execute(
         reason = stop.reason
     if reason is not None:
         bar.write_line(f"stopped ({reason}); {len(missing)} of {len(asked)} chunks are missing")
-    return ExecutionResult(tuple(computed), missing, reason, time.monotonic() - began)
+    return ExecutionResult(tuple(computed), missing, reason, time.monotonic() - began, saved)
 
 
 def _open_store(
@@ -217,8 +221,11 @@ class _ChunkComputer:
 
         keys = self.sweep.keys(group, members)
         runner, checkpoint = self._runner(group, 0), self.store.checkpoint(number, members)
-        result = runner(members, keys, stop, report, checkpoint)
-        self._retry_failed(group, members, keys, result, stop, bar)
+        try:
+            result = runner(members, keys, stop, report, checkpoint)
+            self._retry_failed(group, members, keys, result, stop, bar)
+        except ChunkStopped as stopped:
+            raise ChunkStopped(checkpoint is not None and checkpoint.was_saved) from stopped
         reduced = self._reduce(result)
         # Statistics see all frames, also those that are not kept.
         times = frame_times(self.sweep, group, members, result.frames)

@@ -17,7 +17,14 @@ ReportProgress: TypeAlias = Callable[[float], None]  # is told the finished frac
 
 
 class ChunkStopped(Exception):  # noqa: N818  no error: a stop was requested
-    """The chunk was left unfinished."""
+    """The chunk was left unfinished.
+
+    - `saved`: whether it was saved, so that the next attempt goes on from further on than this one.
+    """
+
+    def __init__(self, saved: bool = False):
+        super().__init__()
+        self.saved = saved
 
 
 class AbstractMemberRunner(abc.ABC):

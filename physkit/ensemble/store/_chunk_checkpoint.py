@@ -33,6 +33,7 @@ class ChunkCheckpoint:
         self.path = path
         self._belongs = {"digest": digest, "members": [int(m) for m in members]}
         self._due = time.monotonic() + SECONDS_BETWEEN
+        self.was_saved = False  # by this process
 
     @property
     def is_due(self) -> bool:
@@ -46,6 +47,7 @@ class ChunkCheckpoint:
         tree = {"batch": partial.batch, "frames": partial.frames}
         outputs = {**self._belongs, "lengths": lengths}
         save_checkpoint(self.path, tree, step=partial.blocks, outputs=outputs)
+        self.was_saved = True
         now = time.monotonic()
         self._due = now + max(SECONDS_BETWEEN, (now - began) / _MOST_OF_TIME)
 
