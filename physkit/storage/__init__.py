@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         write_atomically as write_atomically,
     )
     from ._lock import (
+        LOCK_NAME as LOCK_NAME,
         FolderLock as FolderLock,
         create_exclusively as create_exclusively,
         describe_writer as describe_writer,

@@ -1,5 +1,6 @@
 """Searches without gradients: minima, dead members, batches, folders, bad input."""
 
+import json
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,8 @@ import physkit as pk
 from physkit import plot
 from physkit.ensemble.search._population import PopulationLoss
 from physkit.fit.solve._search_method import trace_loss
+from physkit.storage import FolderLock
+from tests.ensemble.test_claims import dead_process
 
 CMAES, OpenES, DE = pk.fitting.CMAES, pk.fitting.OpenES, pk.fitting.DifferentialEvolution
 QUIET = {"progress": False}
@@ -312,3 +315,31 @@ def test_without_evosax_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "evosax", None)
     with pytest.raises(pk.errors.MissingExtraError, match=r"physkit\[evolve\]"):
         search(CMAES(population=12))
+
+
+def test_a_folder_is_taken_whenever_its_search_was_killed(tmp_path):
+    folder, method = tmp_path / "a", CMAES(population=12, max_generations=2)
+    generations = folder / "generations"
+    generations.mkdir(parents=True)
+    (folder / "lock").write_text(json.dumps(dead_process()))
+    (folder / ".writing-0123456789ab-search.h5").write_bytes(b"half")
+    with pytest.warns(UserWarning, match="are used up"):
+        search(method, to=folder)
+    # Of a later kill: readers do not take it for a generation, and the next call removes it.
+    (generations / ".writing-0123456789ab-000002.h5").write_bytes(b"half")
+    assert [losses.shape for losses in pk.ensemble.read_generations(folder)] == [(12,), (12,)]
+    with pytest.warns(UserWarning, match="are used up"):
+        search(method, to=folder)
+    assert sorted(p.name for p in generations.iterdir()) == ["000000.h5", "000001.h5"]
+    # Generations of which nobody knows the search are not mixed with others.
+    (folder / "search.h5").unlink()
+    with pytest.raises(pk.errors.FileError, match="holds no search"):
+        search(method, to=folder)
+
+
+def test_a_search_that_has_just_begun_is_in_use(tmp_path):
+    (tmp_path / "generations").mkdir()
+    lock = FolderLock(tmp_path)
+    with pytest.raises(pk.errors.FileInUseError, match="process"):
+        search(CMAES(population=12, max_generations=2), to=tmp_path)
+    lock.release()

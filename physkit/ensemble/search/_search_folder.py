@@ -1,11 +1,14 @@
 """The folder of a search: `search.h5` says what it is, and each finished generation is one file."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 
 from physkit.core import FileError, MismatchError
 from physkit.storage import (
+    LOCK_NAME,
+    TEMPORARY_PREFIX,
     Column,
     FolderLock,
     Identity,
@@ -14,12 +17,14 @@ from physkit.storage import (
     damaged_error,
     make_folder,
     read_table,
+    remove_temporaries,
     to_path,
     write_table,
 )
 
 SEARCH_FILE = "search.h5"
 GENERATION_FOLDER = "generations"
+_GENERATION_FILE = re.compile(r"[0-9]{6,9}\.h5")
 
 
 class SearchFolder:
@@ -35,15 +40,16 @@ class SearchFolder:
     def __init__(self, folder: str | Path, identity: Identity):
         self.folder = to_path(folder)
         index = self.folder / SEARCH_FILE
-        if not index.is_file() and self.folder.is_dir() and any(self.folder.iterdir()):
-            raise FileError(f"{folder} is not empty and holds no search: give another folder")
+        if not index.is_file():
+            _require_unused(self.folder)
         make_folder(self.folder)
         self._lock = FolderLock(self.folder)
         try:
+            make_folder(self.folder / GENERATION_FOLDER)
+            remove_temporaries(self.folder / GENERATION_FOLDER)
             if index.is_file():
                 self._require_same(index, identity)
             else:
-                make_folder(self.folder / GENERATION_FOLDER)
                 metadata = {"identity": identity.as_table(), "provenance": collect_provenance()}
                 write_table(index, "search", {}, metadata)
         except BaseException:
@@ -98,11 +104,27 @@ class SearchFolder:
             )
 
 
+def _require_unused(folder: Path) -> None:
+    """**Errors:** `FileError` where a folder holds anything but the beginning of a search."""
+    # A search may be killed, or another process come, between its lock, this folder and its index.
+    files = [*folder.glob("*"), *(folder / GENERATION_FOLDER).glob("*")]
+    passing = (f"{LOCK_NAME}.", TEMPORARY_PREFIX)
+    known = (GENERATION_FOLDER, LOCK_NAME)
+    other = [p.name for p in files if p.name not in known and not p.name.startswith(passing)]
+    if other:
+        raise FileError(
+            f"{folder} is not empty ({', '.join(sorted(other)[:5])}) and holds no search: give another folder"
+        )
+
+
 def read_generations(folder: Path) -> list[np.ndarray]:
     """The losses of every finished generation in the folder of a search, in their order; also while it goes.
 
     **Errors:** `FileError` for another folder, `DamagedFileError`.
     """
     read_table(folder / SEARCH_FILE, "search")
-    paths = sorted((folder / GENERATION_FOLDER).glob("*.h5"))
-    return [read_table(path, "generation")["loss"] for path in paths]
+    # A file that is being written, or was when its process was killed, has another name.
+    paths = (folder / GENERATION_FOLDER).glob("*.h5")
+    finished = [path for path in paths if _GENERATION_FILE.fullmatch(path.name)]
+    finished.sort(key=lambda path: int(path.stem))
+    return [read_table(path, "generation")["loss"] for path in finished]
