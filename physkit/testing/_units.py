@@ -11,7 +11,7 @@ from jax.typing import DTypeLike
 
 from physkit.core import PhyskitError, PyTree
 
-from ._compare import check_equal
+from ._compare import check_equal, check_finite
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,16 @@ def check_units(
       in float64, 1e-3 in float32, for trajectories let rounding errors grow.
     - `exact`: whether powers of two must agree bit by bit; else as closely as the others.
 
-    **Errors:** `AssertionError` that says in which units what differs, and by how much.
+    **Errors:** `AssertionError` that says in which units what differs, and by how much; for numbers that are
+    not finite.
     """
     for precision in precisions:
         is_double = np.dtype(precision) == np.float64
         allowed = relative if relative is not None else (1e-9 if is_double else 1e-3)
         with jax.enable_x64(is_double):
             expected = _calculate(calculate, Units(dimension=dimension))
+            # NaN agrees with NaN in any units.
+            check_finite(expected.numbers, f"in units of one, {np.dtype(precision)}")
             for system in systems:
                 units = Units(
                     system.length,

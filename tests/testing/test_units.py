@@ -278,3 +278,8 @@ def test_units_that_are_derived():
     u = Units(2.0, 4.0, 8.0, dimension=2)
     assert (u.speed, u.acceleration, u.force, u.energy) == (0.5, 0.125, 1.0, 2.0)
     assert (u.stiffness, u.volume, u.density, u.pressure) == (0.5, 4.0, 2.0, 0.5)
+
+
+def test_numbers_that_are_not_finite_agree_with_nothing():
+    with pytest.raises(AssertionError, match=r"in units of one, float64: .* is not finite"):
+        check_units(lambda u: {"x": np.array([1.0, np.nan])})
