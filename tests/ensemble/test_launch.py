@@ -9,11 +9,16 @@ import pytest
 
 import physkit as pk
 from physkit.core import SweepError
-from physkit.ensemble import submit
+from physkit.ensemble import execute_with_workers, submit
 
 
 class SbatchRefused(Exception):  # noqa: N818  submitit's is called FailedJobError
     pass
+
+
+class FakeJob(SimpleNamespace):
+    def done(self):
+        return False
 
 
 class FakeExecutor:
@@ -37,7 +42,7 @@ class FakeExecutor:
 
     def submit(self, task):
         self.tasks = [task]
-        return SimpleNamespace(job_id=str(100 + len(self.made)))
+        return FakeJob(job_id=str(100 + len(self.made)))
 
 
 @pytest.fixture
@@ -100,13 +105,35 @@ def test_options_of_the_array_reach_submitit(executors, tmp_path):
     assert (tmp_path / "out" / "log" / "jobs.txt").read_text() == "12\n"
 
 
-def test_each_local_worker_gets_gpus_of_its_own(executors, tmp_path):
+def test_each_local_worker_gets_gpus_of_its_own(executors, tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     workers = submit(lorenz(), tmp_path / "out", pk.LocalWorkers(workers=2, gpus=2))
     assert [e.parameters["visible_gpus"] for e in executors] == [(0, 1), (2, 3)]
     assert [e.parameters["gpus_per_node"] for e in executors] == [2, 2]
     assert [e.tasks[0].worker for e in executors] == [(0, 2), (1, 2)]
     assert not any(e.tasks[0].requeue for e in executors)
     assert len(set(workers.jobs)) == 2
+
+
+def test_local_workers_get_the_gpus_that_this_process_may_use(executors, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, 5,7")
+    submit(lorenz(), tmp_path / "out", pk.LocalWorkers(workers=3, gpus=1))
+    assert [e.parameters["visible_gpus"] for e in executors] == [(2,), (5,), (7,)]
+    submit(lorenz(), tmp_path / "out", pk.LocalWorkers(workers=4))
+    assert [e.parameters["visible_gpus"] for e in executors[3:]] == [()] * 4
+    for wrong in ("2,5,7", "", "GPU-1f,GPU-2e,GPU-3d,GPU-4c"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", wrong)
+        with pytest.raises(pk.errors.ParameterError, match="needs the numbers of 4 GPUs"):
+            submit(lorenz(), tmp_path / "b", pk.LocalWorkers(workers=2, gpus=2))
+    assert not (tmp_path / "b").exists()
+
+
+def test_local_workers_that_fail_at_once_are_started_once(executors, tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeJob, "done", lambda self: True)
+    engine = pk.LocalWorkers(workers=2)
+    with pytest.raises(SweepError, match="0 of all chunks are finished, and no worker is left"):
+        execute_with_workers(engine, lorenz(), tmp_path / "out", progress=False)
+    assert len(executors) == 2
 
 
 def test_a_refusal_by_sbatch_is_a_sweep_error(executors, tmp_path, monkeypatch):

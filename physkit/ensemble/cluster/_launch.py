@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ class LocalWorkers:
     **Arguments:**
 
     - `workers`: how many.
-    - `gpus`: for each of them; 0: they compute on processors.
+    - `gpus`: for each of them, of those that `CUDA_VISIBLE_DEVICES` names, if it is set; 0: they compute on
+      processors.
 
     **Errors:** `ParameterError`.
 
@@ -145,11 +147,12 @@ def submit(
     - `chunk_size`: members in a chunk, as `sweep` takes it.
 
     **Errors:** `MissingExtraError` without the extra `physkit[cluster]`, `SweepError` where there is no
-    Slurm, `FileError` for a folder of another sweep.
+    Slurm, `FileError` for a folder of another sweep, `ParameterError` for more GPUs than this process may use.
     """
     submitit = _import_submitit()
     folder = Path(folder).resolve()
     # Errors are raised here, where the user reads them, not in the log of a job.
+    gpus = _gpus_of_workers(engine) if isinstance(engine, LocalWorkers) else []
     if isinstance(source, Sweep) and SweepFolder(folder).exists:
         SweepFolder(folder).require_same_sweep(source)
     SweepFolder(folder).require_unused()
@@ -170,7 +173,9 @@ def submit(
             # Recorded at once, so that `status` shows jobs that are still queued.
             record_job(folder, str(handles[0].job_id).partition("_")[0])
         else:
-            handles = [_start_local(submitit, engine, log, k, t) for k, t in enumerate(tasks)]
+            handles = [
+                _start_local(submitit, log, one, t) for one, t in zip(gpus, tasks, strict=True)
+            ]
     return SubmittedWorkers(folder, handles, on_slurm)
 
 
@@ -190,7 +195,8 @@ def execute_with_workers(
     **Errors:** those of `submit`; `SweepError` when no worker is left and chunks are missing.
     """
     bar = Progress(1, unit="chunks", enabled=progress)
-    sweep_folder, finished_before = SweepFolder(folder), -1
+    sweep_folder = SweepFolder(folder)
+    finished_before = len(sweep_folder.finished_chunks())
     while True:
         workers = submit(sweep, folder, engine, chunk_size=chunk_size)
         bar.write_line(repr(workers))
@@ -242,17 +248,32 @@ def _submit_array(
         raise SweepError(f"sbatch refused the job: {error}") from error
 
 
-def _start_local(
-    submitit: Any, engine: LocalWorkers, log: Path, number: int, task: WorkerTask
-) -> Any:
+def _gpus_of_workers(engine: LocalWorkers) -> list[tuple[int, ...]]:
+    """Numbers of the GPUs of each worker, of those that this process may use.
+
+    **Errors:** `ParameterError` where `CUDA_VISIBLE_DEVICES` names too few, or not by their numbers.
+    """
+    count = engine.workers * engine.gpus
+    visible, chosen = range(count), os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None and count:
+        names = [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+        if len(names) < count or not all(name.isdecimal() for name in names):
+            raise ParameterError(
+                f"LocalWorkers(workers={engine.workers}, gpus={engine.gpus}) needs the numbers of {count} "
+                f"GPUs; CUDA_VISIBLE_DEVICES of this process is {chosen!r:.80}"
+            )
+        visible = [int(name) for name in names]
+    return [tuple(visible[k * engine.gpus : (k + 1) * engine.gpus]) for k in range(engine.workers)]
+
+
+def _start_local(submitit: Any, log: Path, gpus: tuple[int, ...], task: WorkerTask) -> Any:
     """Start one process; submitit's handle of it."""
     executor = submitit.LocalExecutor(folder=log)
     # Each process sees GPUs of its own: JAX would otherwise reserve memory on all of them.
-    first_gpu = number * engine.gpus
     executor.update_parameters(
         timeout_min=_NO_TIMEOUT,
-        gpus_per_node=engine.gpus,
-        visible_gpus=tuple(range(first_gpu, first_gpu + engine.gpus)),
+        gpus_per_node=len(gpus),
+        visible_gpus=gpus,
         stderr_to_stdout=True,
     )
     return executor.submit(task)
