@@ -51,7 +51,7 @@ def sample_posterior(
     to: str | Path | None = None,
     chunk_size: Count | None = None,
     engine: str | LocalWorkers | SlurmArray = "inline",
-    devices: Sequence[jax.Device | int] | None = None,
+    devices: Sequence[jax.Device] | None = None,
     progress: bool = True,
     wall_time: float | None = None,
 ) -> PosteriorSamples:

@@ -282,13 +282,11 @@ class TestBadInput:
             assert given.models[0][1].dtype == state.dtype
         assert type(pk.Sweep(pendulum(), 2e1, replicas=2.0, key=3).replicas) is int
 
-    def test_bad_chunk_sizes_and_devices_are_refused(self, tmp_path):
+    def test_bad_chunk_sizes_and_numbers_are_refused(self, tmp_path):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         for bad in (0, -1, True):
             with pytest.raises(pk.errors.ParameterError, match="chunk_size must be a whole number"):
                 pk.sweep(one, chunk_size=bad)
-        with pytest.raises(pk.errors.ParameterError, match="decomposes them over devices"):
-            pk.sweep(one, devices=(2, 2))
         with pytest.raises(pk.errors.ParameterError, match=r"numbered 0 … 0; got \[3\]"):
             execute(one, tmp_path / "a", chunks=[3])
 

@@ -3,10 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
 
 import physkit as pk
-from physkit.ensemble import execute
+from physkit.ensemble import execute, run_worker
 from physkit.ensemble.compute._chunk_runner import ChunkRunner
+from physkit.ensemble.compute._local_devices import as_local_devices
 from physkit.simulate import ChunkScheduler
 
 
@@ -85,3 +87,28 @@ def test_a_chunk_that_was_stopped_goes_on_with_its_grown_caches(tmp_path, monkey
     assert [path.name for path in (tmp_path / "chunks").iterdir()] == ["000000.partial"]
     resumed = pk.sweep(sweep, to=tmp_path, progress=False)
     np.testing.assert_array_equal(resumed["x"][:], whole["x"][:])
+
+
+def test_arguments_that_would_be_taken_for_others_are_refused(tmp_path):
+    model = pk.systems.lorenz()
+    for message, more in (
+        ("keep is True, False, or names", {"keep": "position"}),
+        ("keep is True, False, or names", {"keep": 3}),
+        ("reduce= takes statistics", {"reduce": None}),
+        ("devices are JAX devices of this process", {"devices": 2}),
+        ("devices are JAX devices of this process", {"devices": [0]}),
+        ("devices are JAX devices of this process", {"devices": jax.local_devices()[:1] * 2}),
+        ("wall_time is a number of seconds", {"wall_time": float("nan")}),
+    ):
+        # What is not of the annotated type is refused by the check of annotations here, by physkit elsewhere.
+        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match=f"{message}|violates"):
+            pk.sweep(model, 20, to=tmp_path, progress=False, **more)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(pk.errors.ParameterError, match="keep is True"):
+        pk.Sweep(model, 20, keep="position")
+    for devices in (2, [0], (2, 2), []):
+        with pytest.raises(pk.errors.ParameterError, match="of this process, for a test: jax"):
+            as_local_devices(devices, "for a test")
+    with pytest.raises(pk.errors.ParameterError, match="wall_time"):
+        run_worker(pk.Sweep(model, 20), tmp_path, wall_time=float("nan"), progress=False)
+    assert not list(tmp_path.iterdir())

@@ -290,7 +290,8 @@ def test_bad_input_is_refused():
         (lambda: CMAES(max_generations=0), "at least 1"),
         (lambda: pk.bounds.Interval(1.0, 0.0), "finite a < b"),
         (lambda: search(CMAES(), batch_size=0), "batch_size"),
-        (lambda: search(CMAES(), devices=[0]), "devices are JAX devices"),
+        (lambda: search(CMAES(), devices=[]), "devices are JAX devices"),
+        (lambda: search(CMAES(), wall_time=float("nan")), "wall_time is a number of seconds"),
         (lambda: search(CMAES(), starts=3), "leave out starts="),
         (lambda: search(pk.fitting.BFGS(), to="folder"), "of searches only"),
     ):

@@ -97,6 +97,7 @@ def run_worker(
     index, num_workers = worker
     if not 0 <= index < num_workers:
         raise ParameterError(f"worker is (k, n) with 0 ≤ k < n; got {worker}")
+    StopRequest(wall_time)  # refuses what is no time
     folder = Path(folder)
     SweepFolder(folder).require_unused()
     make_folder(folder / CHUNK_FOLDER)

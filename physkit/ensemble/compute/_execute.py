@@ -32,6 +32,7 @@ from ..store._stored_chunk import StoredChunk
 from ..store._sweep_folder import SweepFolder
 from ._batch_memory import choose_chunk_size
 from ._chunk_runner import ChunkRunner
+from ._local_devices import as_local_devices
 from ._member_runner import AbstractMemberRunner, ChunkStopped
 from ._output_shapes import frame_times, output_shapes, require_recorded
 from ._sharded_members import ShardedMemberRunner
@@ -69,7 +70,7 @@ def execute(
     *,
     chunk_size: Count | None = None,
     chunks: Sequence[int] | None = None,
-    devices: Sequence[jax.Device | int] | None = None,
+    devices: Sequence[jax.Device] | None = None,
     progress: bool = True,
     wall_time: float | None = None,
     claim: Claim | None = None,
@@ -98,13 +99,10 @@ def execute(
     else; `CapacityError` where a member does not fit on a device; `ParameterError`.
     """
     began = time.monotonic()
+    stop = StopRequest(wall_time)  # refuses what is no time before the folder is begun
     drop_outdated_programs(sweep.models)
-    devices = list(jax.local_devices() if devices is None else devices)
-    if not devices or not all(isinstance(d, jax.Device) for d in devices):
-        raise ParameterError(
-            "devices are JAX devices of this process, on each of which a sweep puts whole members "
-            f"(domain= of a Sweep decomposes them over devices). Got {devices!r:.80}"
-        )
+    purpose = "on each of which a sweep puts whole members (domain= of a Sweep decomposes them over devices)"
+    devices = as_local_devices(devices, purpose)
     if chunk_size is not None:
         chunk_size = as_count(chunk_size, "chunk_size", ParameterError)
     store, chunk_size = _open_store(sweep, folder, chunk_size, devices)
@@ -126,7 +124,7 @@ def execute(
     )
     computed: list[int] = []
     reason, saved = None, False
-    with StopRequest(wall_time) as stop:
+    with stop:
         for number in asked:
             if number in finished:
                 continue

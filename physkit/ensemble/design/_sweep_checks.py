@@ -149,7 +149,7 @@ def check_keep(keep: Any) -> bool | tuple[str, ...]:
     if isinstance(keep, bool):
         return keep
     if not isinstance(keep, tuple | list):
-        raise ParameterError(f"keep is True, False, or names of frames; got {keep!r}")
+        raise ParameterError(f"keep is True, False, or names of frames, keep=['x']; got {keep!r}")
     return tuple(keep)
 
 

@@ -119,11 +119,12 @@ class AbstractEvolution(AbstractSearch):
         return ""
 
     def search(self, request: SearchRequest) -> SearchOutcome:
+        stop = StopRequest(request.wall_time)
         folder = None
         if request.to is not None:
             folder = SearchFolder(request.to, _identity(self, request))
         try:
-            with StopRequest(request.wall_time) as stop:
+            with stop:
                 return _Search(self, request, folder, stop).run()
         finally:
             if folder is not None:

@@ -21,6 +21,7 @@ from physkit.simulate import StopRequest, compiled_bytes
 
 from ..compute._batch_memory import MEMORY_FRACTION, available_bytes
 from ..compute._batch_programs import map_over_devices
+from ..compute._local_devices import as_local_devices
 
 # Members side by side on a processor: more are not faster, since their numbers leave the cache.
 _BLOCK_ON_CPU = 64
@@ -60,10 +61,10 @@ class PopulationLoss:
         dims: int,
         dtype: np.dtype,
         batch_size: Count | None,
-        devices: Sequence[jax.Device | int] | None,
+        devices: Sequence[jax.Device] | None,
     ):
         self._loss = loss
-        self._devices = _as_devices(devices)
+        self._devices = as_local_devices(devices, "which share a population")
         if self._devices[0].platform == "cpu":
             share, largest = members, _BLOCK_ON_CPU
         else:
@@ -167,15 +168,6 @@ def _losses(
 
 def _round_up(members: int) -> int:
     return max(_MULTIPLE, -(-members // _MULTIPLE) * _MULTIPLE)
-
-
-def _as_devices(devices: Sequence[jax.Device | int] | None) -> list[jax.Device]:
-    found = list(jax.local_devices() if devices is None else devices)
-    if not found or not all(isinstance(d, jax.Device) for d in found):
-        raise ParameterError(
-            f"devices are JAX devices of this process, which share a population; got {devices!r:.80}"
-        )
-    return found
 
 
 def _bytes_of_program(jaxpr: Any) -> int:

@@ -80,7 +80,7 @@ def fit(
     jac: Mode | None = None,
     to: str | Path | None = None,
     batch_size: Count | None = None,
-    devices: Sequence[jax.Device | int] | None = None,
+    devices: Sequence[jax.Device] | None = None,
     wall_time: float | None = None,
     progress: bool = True,
     on_iteration: Callable[[FitProgress], object] | None = None,

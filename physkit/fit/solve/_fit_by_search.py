@@ -28,7 +28,7 @@ def fit_by_search(
     *,
     to: str | Path | None,
     batch_size: int | None,
-    devices: Sequence[jax.Device | int] | None,
+    devices: Sequence[jax.Device] | None,
     wall_time: float | None,
     bar: Progress,
 ) -> Fit:

@@ -54,7 +54,7 @@ class SearchRequest(NamedTuple):
     identity: Mapping[str, Mapping[str, str]]
     to: str | Path | None
     batch_size: int | None
-    devices: Sequence[jax.Device | int] | None
+    devices: Sequence[jax.Device] | None
     wall_time: float | None
     report: Callable[[int, str], None]
 

@@ -1,12 +1,14 @@
 """Reasons to stop early that leave a usable result: signals and the wall clock."""
 
 import contextlib
+import math
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
 
+from physkit.core import ParameterError
 from physkit.parallel import ProcessGroup, single_process
 
 from ..distributed._consensus import first_answer
@@ -46,9 +48,13 @@ class StopRequest:
 
     A process that waits for others of its job, which do not come, ends at a second signal, or five minutes
     after the first.
+
+    **Errors:** `ParameterError` for a `wall_time` that is not a number: no time is later.
     """
 
     def __init__(self, wall_time: float | None = None, process_group: ProcessGroup | None = None):
+        if wall_time is not None and math.isnan(wall_time):
+            raise ParameterError(f"wall_time is a number of seconds, or None; got {wall_time}")
         self.reason: str | None = None
         self._process_group = single_process() if process_group is None else process_group
         self._waiting = contextlib.ExitStack()
