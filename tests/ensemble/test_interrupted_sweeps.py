@@ -112,3 +112,27 @@ def test_arguments_that_would_be_taken_for_others_are_refused(tmp_path):
     with pytest.raises(pk.errors.ParameterError, match="wall_time"):
         run_worker(pk.Sweep(model, 20), tmp_path, wall_time=float("nan"), progress=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_beside_its_finished_chunk_is_removed(tmp_path, monkeypatch):
+    sweep = pk.Sweep(pk.systems.lorenz(), 20, over=pk.SweepAxis(lambda m: m[1][0], [0.0, 1.0]))
+    execute(sweep, tmp_path, chunk_size=1, chunks=[0], progress=False)
+    # As a kill between the last write and its removal leaves it; that of a chunk under way stays.
+    for number in (0, 1):
+        (tmp_path / "chunks" / f"00000{number}.partial").write_bytes(b"some")
+    execute(sweep, tmp_path, chunk_size=1, chunks=[0], progress=False)
+    assert sorted(p.name for p in (tmp_path / "chunks").iterdir()) == [
+        "000000.h5",
+        "000001.partial",
+    ]
+
+
+def test_a_sweep_does_not_go_on_under_other_names_of_its_groups(tmp_path):
+    models = [pk.systems.lorenz(), pk.systems.lorenz(rho=20.0)]
+    pk.sweep(models, 20, groups=("a", "b"), to=tmp_path, progress=False)
+    with pytest.raises(
+        pk.errors.MismatchError, match=r"groups \['a', 'b'\], this sweep \['b', 'a'\]"
+    ):
+        pk.sweep(models, 20, groups=("b", "a"), to=tmp_path, progress=False)
+    # Without names those of the folder count.
+    assert pk.sweep(models, 20, to=tmp_path, progress=False).groups == ("a", "b")

@@ -116,6 +116,7 @@ def execute(
     if isinstance(store, SweepFolder):
         to_check = asked if check is None else check
         finished -= set(store.set_aside_damaged(k for k in to_check if k in finished))
+        store.remove_checkpoints(finished)
     bar = Progress(
         sum(len(computer.chunks[k]) for k in asked),
         unit="members",

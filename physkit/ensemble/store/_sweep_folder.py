@@ -168,6 +168,13 @@ class SweepFolder(AbstractChunkStore):
         notes = [f"what cannot be compared: {what}" for what in changes.unchecked]
         if changes.rounded:
             notes.append(f"by no more than rounding differ: {', '.join(changes.rounded[:5])}")
+        # They change no number, and are no part of the identity; but the folder would keep the first ones.
+        names = self.metadata("groups")
+        if sweep.groups is not None and list(sweep.groups) != names:
+            raise MismatchError(
+                f"{self.folder} calls its groups {names}, this sweep {list(sweep.groups)}: take those of the "
+                "folder, leave groups= out, or give this sweep another folder"
+            )
         return notes
 
     def _require_same_digest(self, sweep: Sweep) -> list[str]:
@@ -280,6 +287,13 @@ class SweepFolder(AbstractChunkStore):
         return ChunkCheckpoint(
             self.chunk_path(number).with_suffix(".partial"), self.digest, members
         )
+
+    def remove_checkpoints(self, finished: Iterable[int]) -> None:
+        """Remove the checkpoints of finished chunks, which a kill just after the last write leaves."""
+        left = {path.name for path in (self.folder / CHUNK_FOLDER).glob("*.partial")}
+        for number in finished if left else ():
+            if (path := self.chunk_path(number).with_suffix(".partial")).name in left:
+                path.unlink(missing_ok=True)
 
     def load(self, number: int) -> StoredChunk:
         """Read a finished chunk; frames stay in the file until they are indexed.
