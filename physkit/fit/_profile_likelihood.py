@@ -21,6 +21,9 @@ from ._select import Selection, select
 from .solve._fit import fit
 from .solve._fit_result import Fit
 from .solve._methods import MethodLike
+from .uncertainty._standard_errors import IndependentErrors, Likelihood
+
+_KNOWN = IndependentErrors(noise_known=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +49,8 @@ class LikelihoodProfile:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The confidence interval of this level: where |signed root| stays below Student's quantile.
 
-        An end that the profile does not reach is infinite.
+        An end that the profile does not reach is infinite. Points whose fits have not converged do not count:
+        their losses are too high.
 
         **Errors:** `ParameterError` for a level that does not lie between 0 and 1.
         """
@@ -61,7 +65,7 @@ class LikelihoodProfile:
         ends = []
         for side in (-1, 1):
             # From the fitted value outwards; the root rises as far as there is one minimum.
-            outward = side * (self.values - self.best) >= 0
+            outward = (side * (self.values - self.best) >= 0) & self.converged
             root, values = side * self.signed_root[outward], self.values[outward]
             order = np.argsort(side * values)
             root, values = root[order], values[order]
@@ -103,13 +107,15 @@ def profile_likelihood(
     - `objective`, `where`, `bounds`, `method`, `data`: as they were given to `fit`.
     - `name`: of the parameter, a single number; of an array point at one element, `m[1].mass[0]`.
     - `points`: on each side. `width`: how far they reach, in standard errors.
-    - `noise_known`: residuals are divided by the true noise, s = 1; else s² is estimated from the fit. A loss
-      is taken for −log likelihood, with s = 1.
+    - `noise_known`: residuals are divided by the true noise, s = 1, as of a fit with
+      `IndependentErrors(noise_known=True)`; else s² is estimated from the fit. A loss is taken for
+      −log likelihood, with s = 1.
 
     **Returns:** a `LikelihoodProfile`, with `interval(level)`.
 
     **Errors:** `ParameterError` for another name, a parameter of several numbers, or a fit without standard
-    errors for it; `ObjectiveError` where the fit had not converged.
+    errors for it, or with `AutocorrelatedErrors`, of which no profile knows; `ObjectiveError` where the fit had
+    not converged.
 
     **Notes:** a fit for every point, each starting from its neighbor. Points beyond the bounds are left out.
 
@@ -128,13 +134,20 @@ def profile_likelihood(
             f"{name} has {np.size(fitted.values[name])} numbers: point at one of them, as in m[1].mass[0]"
         )
     error = float(np.ravel(fitted.error(name))[0])
+    if fitted.errors not in map(repr, (IndependentErrors(), _KNOWN, Likelihood())):
+        raise ParameterError(
+            f"a profile takes residuals for independent, and the errors of this fit are {fitted.errors}: its "
+            "intervals would not go with them. Take the standard errors of the fit, or fit residuals whose "
+            "correlations are taken out, with IndependentErrors()"
+        )
     if not (np.isfinite(error) and error > 0 and np.isfinite(width) and width > 0):
         raise ParameterError(
             f"a profile of {name} needs its standard error, which is {error}, and a width above 0; got {width}"
         )
     best = float(np.ravel(fitted.values[name])[0])
     is_loss = fitted.count == 0
-    noise = 1.0 if is_loss or noise_known else float(fitted.noise or np.nan)
+    is_known = is_loss or noise_known or fitted.errors == repr(_KNOWN)
+    noise = 1.0 if is_known else float(fitted.noise or np.nan)
     steps = width * error * np.arange(1, points + 1) / points
     rest, own = _without(selection, name), _bound_of(bounds, selection.names, name)
     rows: list[tuple[float, float, dict[str, np.ndarray], bool]] = [
@@ -162,12 +175,13 @@ def profile_likelihood(
     values, losses = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     # Rounding may leave a point a little below the minimum.
     deviance = np.maximum(2 * (losses - fitted.loss), 0) / noise**2
-    known = is_loss or noise_known
+    # Of three fractions that add up to 1, two are free.
+    num_coordinates = fitted.spectrum.directions.shape[-1] if fitted.spectrum is not None else 0
     return LikelihoodProfile(
         values, name, best, losses, np.sign(values - best) * np.sqrt(deviance),
         {n: np.stack([r[2][n] for r in rows]) for n in rest.names},
         np.array([r[3] for r in rows]),
-        np.inf if known else float(fitted.count - len(fitted.labels)),
+        np.inf if is_known else float(fitted.count - num_coordinates),
     )  # fmt: skip
 
 

@@ -75,3 +75,39 @@ def test_one_parameter_alone_and_a_skew_likelihood():
     expected = optimize.brentq(excess, 0.1, 4 / 3), optimize.brentq(excess, 4 / 3, 9)
     np.testing.assert_allclose(profile.interval(0.9), expected, rtol=1e-3)
     assert np.all(profile.values > 0)  # the rest would be beyond the bound
+
+
+def test_a_profile_is_of_the_errors_of_its_fit():
+    def profile(errors):
+        return pk.fitting.profile_likelihood(
+            fitted(errors=errors), line, where=both, name="b", data=jnp.asarray(Y), points=1
+        )
+
+    with pytest.raises(pk.errors.ParameterError, match=r"AutocorrelatedErrors\(lags=3\)"):
+        profile(pk.fitting.AutocorrelatedErrors(lags=3))
+    assert profile(pk.fitting.IndependentErrors(noise_known=True)).degrees_of_freedom == np.inf
+    assert profile(None).degrees_of_freedom == 10
+
+
+def test_fractions_that_add_up_to_one_count_one_less():
+    def residuals(model, data):
+        return jnp.concatenate([model["w"] * model["a"], model["w"]]) - data
+
+    wanted = {
+        "where": lambda m: {"w": m["w"], "a": m["a"]}, "bounds": {"w": pk.bounds.Simplex()},
+        "data": np.array([0.41, 0.6, 1.0, 0.2, 0.3, 0.52]), "progress": False,
+    }  # fmt: skip
+    found = pk.fit(residuals, {"w": jnp.array([0.3, 0.3, 0.4]), "a": jnp.array(1.0)}, **wanted)
+    profile = pk.fitting.profile_likelihood(found, residuals, name="a", points=1, **wanted)
+    assert profile.degrees_of_freedom == 3
+
+
+def test_points_that_have_not_converged_end_no_interval():
+    values = np.arange(-2.0, 3.0)
+    root = np.array([-4.0, -1.0, 0.0, 3.0, 4.0])  # the fit at 1 ended too high
+    converged = np.array([True, True, True, False, True])
+    profile = pk.fitting.LikelihoodProfile(
+        values, "x", 0.0, root**2 / 2, root, {}, converged, np.inf
+    )
+    limit = stats.norm.ppf(0.975)
+    np.testing.assert_allclose(profile.interval(), (-1 - (limit - 1) / 3, limit / 2))

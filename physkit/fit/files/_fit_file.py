@@ -19,7 +19,7 @@ _KIND = "fit"
 _BY_NAME = ("values", "start", "standard_errors")
 _TREES = ("residuals", "residuals_before")
 _PLAIN = {
-    "loss": float, "count": int, "converged": bool, "reason": str, "method": str, "steps": int,
+    "loss": float, "count": int, "errors": str, "converged": bool, "reason": str, "method": str, "steps": int,
     "seconds": float,
 }  # fmt: skip
 _SPECTRUM = ("eigenvalues", "directions", "is_unidentifiable")
@@ -66,7 +66,8 @@ def read_fit(folder: Path) -> dict[str, Any]:
     """
     with open_result(folder / FIT_FILE, _KIND) as table:
         said = table.metadata
-        found = {name: kind(said[name]) for name, kind in _PLAIN.items()}
+        # Files of before 0.3 do not say what errors come from.
+        found = {name: kind({"errors": "", **said}[name]) for name, kind in _PLAIN.items()}
         found |= {name: tuple(map(str, said[name])) for name in ("labels", "remarks")}
         names = [str(name) for name in said["names"]]
         found |= {name: _get(table, name) or None for name in _BY_NAME}

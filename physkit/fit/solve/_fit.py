@@ -35,6 +35,7 @@ from ..uncertainty._standard_errors import (
     Likelihood,
     count_data,
     singular_value_cutoff,
+    transform_covariance,
 )
 from ._bounds import BoundsLike
 from ._coordinates import (
@@ -212,11 +213,12 @@ def fit(
         shapes = tuple(x.shape for x in jax.tree.leaves(problem.shape))
         kind = errors if isinstance(errors, AbstractErrors) else IndependentErrors()
         information = kind.information(found.value, found.jacobian, shapes)
+        errors = kind
     elif errors is not None:
         found, information = refine_likelihood(problem, chosen_method, inputs, found)
     best = z[found.best]
     at_start = evaluate(best) if np.any(np.asarray(best)) else at_origin
-    result = _result(problem, chosen_method, inputs, z, at_start, found, information, model)
+    result = _result(problem, chosen_method, inputs, z, at_start, found, information, model, errors)
     remarks = collect_remarks(result, found.coordinates.bounds, errors, without_effect)
     seconds = time.monotonic() - began
     result = dataclasses.replace(result, remarks=remarks, seconds=seconds)
@@ -234,6 +236,7 @@ def _result(
     found: SearchResult,
     information: Information | None,
     model: PyTree,
+    errors: AbstractErrors | Likelihood | None,
 ) -> Fit:
     """The fit as users see it, still without remarks."""
     minimum, zero = found.coordinates, found.coordinates.origin
@@ -246,7 +249,7 @@ def _result(
     if information is not None:
         # Errors are those of z; bounds carry them over to the parameters to first order.
         jacobian = np.asarray(slopes, float)
-        covariance = _transform_covariance(information.covariance, jacobian)
+        covariance = transform_covariance(information.covariance, jacobian)
         standard_errors = _by_parameter(np.sqrt(np.diag(covariance)), values)
         rounding = singular_value_cutoff(found.value.dtype) ** 2
         spectrum = fisher_spectrum(information.matrix, minimum.labels, max(rounding, 1e-30))
@@ -267,6 +270,7 @@ def _result(
         residuals_before=residuals_before,
         count=count_data(found.value, found.jacobian) if problem.kind == "residuals" else 0,
         noise=None if information is None else information.noise,
+        errors="" if errors is None else repr(errors),
         converged=found.converged,
         reason=found.reason,
         history=History(found.losses, found.gradients),
@@ -385,15 +389,3 @@ def _attempts(found: SearchResult, start: Coordinates, z: Array) -> tuple[Attemp
             )
         )
     return tuple(attempts)
-
-
-def _transform_covariance(covariance: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
-    """J cov Jᵀ; infinite for what depends on a coordinate whose variance is infinite."""
-    # Infinities apart: 0 · ∞ would make every entry NaN.
-    unknown = ~np.isfinite(np.diag(covariance))
-    finite = np.where(unknown[:, None] | unknown[None, :], 0.0, covariance)
-    transformed = jacobian @ finite @ jacobian.T
-    affected = np.any((jacobian != 0) & unknown[None, :], axis=1)
-    transformed[affected, :] = transformed[:, affected] = np.nan
-    transformed[affected, affected] = np.inf
-    return transformed

@@ -73,6 +73,7 @@ def fit_by_search(
         residuals_before=None,
         count=0,
         noise=None,
+        errors="",
         converged=found.converged,
         reason=found.reason,
         history=found.history,

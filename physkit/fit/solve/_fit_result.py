@@ -72,7 +72,8 @@ class Fit:
     - `spectrum`: which combinations of parameters the data determine.
     - `loss`: at the minimum; `residuals`: there, as the objective returns them (None for a loss);
       `residuals_before`: at the start.
-    - `noise`: standard deviation of a residual, estimated or given.
+    - `noise`: standard deviation of a residual, estimated or given. `errors`: where standard
+      errors come from, `IndependentErrors(noise_known=False)` for one; empty where there are none.
     - `converged`: whether it reached a minimum; `reason`: why, or why not.
     - `history`: the descent, or the generations of a search (`SearchHistory`). `attempts`: every start,
       the first of them the model's own; of a search its restarts.
@@ -91,6 +92,7 @@ class Fit:
     residuals_before: PyTree
     count: int
     noise: float | None
+    errors: str
     converged: bool
     reason: str
     history: History | SearchHistory

@@ -170,6 +170,18 @@ def singular_value_cutoff(precision: DTypeLike) -> float:
     return float(np.finfo(precision).eps ** 0.7)
 
 
+def transform_covariance(covariance: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """J cov Jᵀ; infinite for what depends on a coordinate whose variance is infinite."""
+    # Infinities apart: 0 · ∞ would make every entry NaN.
+    unknown = ~np.isfinite(np.diag(covariance))
+    finite = np.where(unknown[:, None] | unknown[None, :], 0.0, covariance)
+    transformed = jacobian @ finite @ jacobian.T
+    affected = np.any((jacobian != 0) & unknown[None, :], axis=1)
+    transformed[affected, :] = transformed[:, affected] = np.nan
+    transformed[affected, affected] = np.inf
+    return transformed
+
+
 def _normal_matrix(jacobian: np.ndarray) -> np.ndarray:
     """JᵀJ in double precision."""
     double = jacobian.astype(float)
