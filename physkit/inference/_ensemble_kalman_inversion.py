@@ -35,12 +35,9 @@ _NOISE_TAG = 2**22
 
 
 class InversionAux(Module):
-    """What the inversion tells of its members before the last iteration.
+    """The residuals of the members, `[k r]`; 0 of those that `failed`: whose residuals are not finite."""
 
-    - `misfit`: ½ Σ r² of each, `[k]`; 0 of those that `failed`: whose residuals were not finite.
-    """
-
-    misfit: Float[Array, " k"] = data()
+    residuals: Float[Array, "k r"] = data()
     failed: Bool[Array, " k"] = data()
 
 
@@ -60,7 +57,7 @@ class EnsembleKalmanInversion(AbstractIntegrator):
 
     def init(self, plan: None, clock: Clock, state: Array) -> InversionAux:
         del plan, clock
-        return self._told(self._residuals(state))
+        return self._evaluate(state)
 
     def refresh(self, plan: None, clock: Clock, state: Array, aux: InversionAux) -> InversionAux:
         del aux
@@ -69,9 +66,8 @@ class EnsembleKalmanInversion(AbstractIntegrator):
     def step(
         self, plan: None, clock: Clock, state: Array, aux: InversionAux
     ) -> tuple[Array, InversionAux]:
-        del plan, aux
-        residuals = self._residuals(state)
-        use = jnp.all(jnp.isfinite(residuals), axis=1)
+        del plan
+        residuals, use = aux.residuals, ~aux.failed
         key = jax.random.fold_in(clock.key, _NOISE_TAG)
         noise = jax.random.normal(key, residuals.shape, residuals.dtype)
         noise = noise - jnp.mean(noise, axis=0, keepdims=True)
@@ -82,16 +78,15 @@ class EnsembleKalmanInversion(AbstractIntegrator):
         # A member whose simulation failed starts again amid the others.
         total = jnp.maximum(jnp.sum(use), 1).astype(state.dtype)
         middle = jnp.sum(jnp.where(use[:, None], moved, 0), axis=0) / total
-        return jnp.where(use[:, None], moved, middle[None]), self._told(residuals)
+        after = jnp.where(use[:, None], moved, middle[None])
+        return after, self._evaluate(after)
 
-    def _residuals(self, z: Float[Array, "k p"]) -> Float[Array, "k r"]:
+    def _evaluate(self, z: Float[Array, "k p"]) -> InversionAux:
         posterior = self.posterior.open()
-        return jax.vmap(lambda one: posterior.problem.value(one, posterior.inputs))(z)
-
-    def _told(self, residuals: Array) -> InversionAux:
+        residuals = jax.vmap(lambda one: posterior.problem.value(one, posterior.inputs))(z)
         failed = ~jnp.all(jnp.isfinite(residuals), axis=1)
         # What a simulation carries is finite; observers say NaN.
-        return InversionAux(jnp.where(failed, 0, 0.5 * jnp.sum(residuals**2, axis=1)), failed)
+        return InversionAux(jnp.where(failed[:, None], 0, residuals), failed)
 
 
 @explain_call
@@ -106,7 +101,7 @@ def ensemble_kalman_inversion(
 
     It returns a simulation like any other, whose steps are iterations: `run` continues it, with checkpoints.
     For objectives whose derivatives mean nothing – chaotic, noisy, discontinuous – and for starts far away. It
-    records the parameters by name, `misfit` ½ Σ r² of each member and `num_failed`.
+    records the parameters by name, and of these `misfit` ½ Σ r² of each member and `num_failed`.
 
     **Arguments:**
 
@@ -176,7 +171,7 @@ class _Values:
 
 
 def _misfit(now: Snapshot) -> Array:
-    return jnp.where(now.aux.failed, jnp.nan, now.aux.misfit)
+    return jnp.where(now.aux.failed, jnp.nan, 0.5 * jnp.sum(now.aux.residuals**2, axis=1))
 
 
 def _num_failed(now: Snapshot) -> Array:

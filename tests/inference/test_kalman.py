@@ -161,6 +161,10 @@ def test_inversion_ends_at_the_posterior_of_a_linear_model_and_bears_failed_memb
     last = found["slope"][-1]
     assert 0 < found["num_failed"][0] < 100
     assert found["num_failed"][-1] == 0
+    # Of the members of the same frame.
+    every = jax.vmap(jax.vmap(lambda slope: residuals({"slope": slope})))(found["slope"])
+    np.testing.assert_allclose(found["misfit"], 0.5 * np.sum(every**2, axis=-1), rtol=1e-9)
+    np.testing.assert_array_equal(found["num_failed"], np.isnan(found["misfit"]).sum(axis=1))
     np.testing.assert_allclose(last.mean(0), mean, atol=0.08 * np.sqrt(covariance.max()))
     np.testing.assert_allclose(np.cov(last.T), covariance, atol=0.12 * covariance.max())
     loss = Posterior(
