@@ -133,7 +133,7 @@ def test_of_several_starts_the_best_on_all_data_is_returned():
     )  # fmt: skip
     np.testing.assert_allclose(found.values["c"], 1.0, rtol=1e-6)
     np.testing.assert_allclose([a.loss for a in found.attempts], [9.0, 10.0], rtol=1e-6)
-    assert "fewer than the 20" in found.reason
+    assert "20 steps see the data 1 times, fewer than the 20" in found.reason
 
 
 def test_a_descent_that_ran_out_of_patience_is_finished_and_no_other(tmp_path):

@@ -78,6 +78,18 @@ def test_numbers_errors_and_labels_go_together_in_any_order():
         assert list(attempt.values) == list(attempt.start) == ["size", "rate"]
 
 
+def test_a_descent_looks_at_its_last_point():
+    for starts, attempts in ((1, [0.1225]), ({"x": jnp.array([3.0, 1.5])}, [4.0, 0.1225])):
+        with pytest.warns(UserWarning, match="1 step is too few to tell"):
+            found = pk.fit(
+                lambda m: (m["x"] - 1) ** 2, {"x": jnp.asarray(1.5)}, where=lambda m: m["x"], starts=starts,
+                method=pk.fitting.Optax(optax.sgd(0.1), steps=1), progress=False,
+            )  # fmt: skip
+        np.testing.assert_allclose([found.loss, found.values["x"]], [0.1225, 1.35])
+        np.testing.assert_allclose([a.loss for a in found.attempts], attempts)
+        np.testing.assert_allclose(found.attempts[-1].values["x"], 1.35)
+
+
 def test_fits_in_single_precision():
     start = {"size": jnp.asarray(1.0, jnp.float32), "rate": jnp.asarray(0.5, jnp.float32)}
     found = fit_decay(model=start).check()

@@ -15,6 +15,8 @@ from physkit.core import (
     ShapeError,
 )
 
+MIN_EPOCHS = 20  # of which a tenth has a scatter
+
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
@@ -66,11 +68,11 @@ class Batches:
     def is_flat(self, losses: np.ndarray, tolerance: float) -> np.ndarray:
         """Whether the last tenth of the epochs was no lower than the tenth before, within the scatter.
 
-        Or within `tolerance` of the loss. Losses are `[steps s]`; False for fewer than 20 epochs.
+        Or within `tolerance` of the loss. Losses are `[steps s]`; False for fewer than `MIN_EPOCHS`.
         """
         count = len(losses) // self.per_epoch
         tail = count // 10
-        if tail < 2:
+        if count < MIN_EPOCHS:
             return np.zeros(losses.shape[1], bool)
         epochs = losses[: count * self.per_epoch].reshape(count, self.per_epoch, -1).mean(axis=1)
         last, before = epochs[-tail:], epochs[-2 * tail : -tail]

@@ -18,6 +18,7 @@ from ._methods import Optax
 from ._problem import ObjectiveInputs, Problem
 
 _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
+MIN_STEPS = 10  # that tell whether a loss still falls
 
 
 class _DescentState(NamedTuple):
@@ -47,6 +48,7 @@ def descend(
     to: Path | None = None,
 ) -> Descent:
     """Steps of the optimizer from z, `[s p]`; the best point of each start is returned, of batches the last.
+    The last of the others is `last_z`, whose loss is not known yet.
 
     `key`: of the batches. `to`: a file that the descent is kept in, and goes on from.
     """
@@ -151,13 +153,13 @@ def descend(
         if file is not None:
             file.save(state, losses, gradients, method.steps)
         report(count, loss[-1], gradient[-1], state.z)
-    best_z = state.best_z if many else state.best_z[None]
+    best_z, last_z = (x if many else x[None] for x in (state.best_z, state.z))
     losses, gradients = np.concatenate(losses), np.concatenate(gradients)
     diverged = ~np.isfinite(losses[-1])
     out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
     is_flat = _is_flat if batches is None else batches.is_flat
     done = (out_of_patience | is_flat(losses, method.tolerance)) & ~diverged
-    return Descent(best_z, losses, gradients, done, diverged)
+    return Descent(best_z, losses, gradients, done, diverged, last_z=last_z)
 
 
 def _is_flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
@@ -165,7 +167,7 @@ def _is_flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
     that it fell; or by less than its square of that: a loss may go down to 0."""
     # Losses go up and down: the lowest before the tail is compared with the lowest of all.
     tail = max(len(losses) // 10, 1)
-    if len(losses) < 10:
+    if len(losses) < MIN_STEPS:
         return np.zeros(losses.shape[1], bool)
     lowest = np.min(losses, axis=0)
     fall = losses[0] - lowest

@@ -27,6 +27,7 @@ class Descent(NamedTuple):
     - `z`: `[s p]`; `losses`, `gradients`: `[steps s]`, NaN where a start was done before.
     - `done`: the solver was satisfied; `diverged`: not finite.
     - `at_end`: value and derivative at z of a single start, if they were computed on the way.
+    - `last_z`: `[s p]`, where the last step led, if its loss is not known yet.
     """
 
     z: jax.Array
@@ -35,6 +36,7 @@ class Descent(NamedTuple):
     done: np.ndarray
     diverged: np.ndarray
     at_end: tuple[np.ndarray, np.ndarray] | None = None
+    last_z: jax.Array | None = None
 
     @property
     def steps(self) -> np.ndarray:

@@ -13,9 +13,10 @@ import numpy as np
 
 from physkit.core import Key, as_device_array, replace_fields
 
+from ..descent._batches import MIN_EPOCHS, Batches
 from ..uncertainty._standard_errors import fewest_rows, singular_value_cutoff
 from ._coordinates import Coordinates, natural_coordinates, values_at
-from ._first_order import descend
+from ._first_order import MIN_STEPS, descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import ObjectiveInputs, Problem
@@ -185,18 +186,25 @@ def _first_order_result(
     unit = float(inputs.unit)
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
 
-    def end_of(start: int) -> tuple[Coordinates, np.ndarray, np.ndarray]:
-        coordinates = natural_coordinates(inputs.coordinates, first.z[start], natural.scale)
+    def end_at(z: jax.Array) -> tuple[Coordinates, np.ndarray, np.ndarray]:
+        coordinates = natural_coordinates(inputs.coordinates, z, natural.scale)
         unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
         return coordinates, *evaluate(natural.origin, unscaled)
 
     best, end_losses = _best_start(first), None
     if method.batch_rows is not None and len(first.z) > 1:
         # Losses of batches do not compare.
-        end_losses = np.array([float(end_of(k)[1]) for k in range(len(first.z))])
+        end_losses = np.array([float(end_at(z)[1]) for z in first.z])
         best = int(np.argmin(np.where(first.diverged | np.isnan(end_losses), np.inf, end_losses)))
-    coordinates, value, jacobian = end_of(best)
+    coordinates, value, jacobian = end_at(first.z[best])
     steps = len(first.losses)
+    if first.last_z is not None and np.any(first.last_z[best] != first.z[best]):
+        last = end_at(first.last_z[best])
+        if last[1] < value and np.all(np.isfinite(last[2])):  # False for NaN, too
+            coordinates, value, jacobian = last
+            ends = np.array(first.z)
+            ends[best] = first.last_z[best]
+            first = first._replace(z=as_device_array(ends))
     converged = bool(first.done[best])
     tail = max(steps // 10, 1)
     if first.diverged[best]:
@@ -206,9 +214,15 @@ def _first_order_result(
             f"the loss stands still, within {method.tolerance:g} of itself: a minimum, or a plateau"
         )
     elif method.batch_rows is not None:
-        reason = "the loss still fell in the last tenth of the epochs, or these are fewer than the 20 that tell"
-    elif steps < 10:
-        reason = f"{steps} steps are too few to tell"
+        batches = Batches.of(method.batch_rows, inputs.data, None)
+        epochs = 0 if batches is None else steps // batches.per_epoch
+        reason = (
+            f"{steps} steps see the data {epochs} times, fewer than the {MIN_EPOCHS} that tell"
+            if epochs < MIN_EPOCHS
+            else "the loss still fell in the last tenth of the epochs"
+        )
+    elif steps < MIN_STEPS:
+        reason = f"{steps} step{'s are' if steps > 1 else ' is'} too few to tell"
     else:
         reason = (
             f"the loss still fell by more than {method.tolerance:g} of itself, or of all that it fell, in "
