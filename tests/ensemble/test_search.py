@@ -15,6 +15,7 @@ import pytest
 
 import physkit as pk
 from physkit import plot
+from physkit.core import replace_fields
 from physkit.ensemble.search._population import PopulationLoss
 from physkit.fit.solve._search_method import trace_loss
 from physkit.storage import FolderLock
@@ -132,6 +133,22 @@ def test_restarts_double_the_population_and_keep_the_best():
     steps = np.repeat([6, 12], [first.steps, second.steps])
     np.testing.assert_array_equal(found.history.population, steps)
     assert len(plot.fit_history(found).lines) == 5
+
+
+def test_a_minimum_that_was_found_before_a_restart_is_one():
+    def descend(generations, restarts=1, **options):
+        method = CMAES(sigma=0.5, restarts=restarts, population=6, max_generations=generations)
+        start = {"x": jnp.ones(2)}
+        wanted = {"where": lambda m: m["x"], "method": method, "key": 0, **QUIET, **options}
+        return pk.fit(lambda m: jnp.sum((m["x"] - 1) ** 2), start, **wanted)
+
+    once = descend(400, restarts=0)
+    twice = descend(once.steps + 3)
+    assert twice.converged
+    assert [attempt.converged for attempt in twice.attempts] == [True, False]
+    assert "then, in restart 1, max_generations" in twice.reason
+    with pytest.warns(UserWarning, match="max_generations"):
+        assert not descend(once.steps - 3).converged
 
 
 @pytest.mark.slow
@@ -285,7 +302,10 @@ def test_bad_input_is_refused():
         (lambda: CMAES(sigma=0.0), "above 0; got 0"),
         (lambda: OpenES(sigma=float("nan")), "above 0; got nan"),
         (lambda: DE(weight=(0.9, 0.5)), "low ≤ high"),
+        (lambda: replace_fields(DE(), {"weight": 0.8}).__check_init__(), "low ≤ high"),
         (lambda: DE(crossover=1.5), "fraction, 0 to 1"),
+        (lambda: search(DE(max_evaluations=31)), "30 members(.|\n)*Give 32 or more"),
+        (lambda: search(DE(), start_std=2.0), "leave out start_std="),
         (lambda: CMAES(restarts=-1), "0 or more"),
         (lambda: CMAES(max_generations=0), "at least 1"),
         (lambda: pk.bounds.Interval(1.0, 0.0), "finite a < b"),

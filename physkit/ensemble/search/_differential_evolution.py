@@ -42,8 +42,8 @@ class DifferentialEvolution(AbstractEvolution):
 
     def __check_init__(self):
         require_positive_sigma(self.sigma)
-        low, high = self.weight
-        if not 0 < low <= high <= 2:
+        weight = np.asarray(self.weight)
+        if weight.shape != (2,) or not 0 < weight[0] <= weight[1] <= 2:
             raise ParameterError(
                 f"weight is (low, high) with 0 < low ≤ high ≤ 2; got {self.weight}"
             )

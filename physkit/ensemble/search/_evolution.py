@@ -46,7 +46,8 @@ class AbstractEvolution(AbstractSearch):
     **Arguments:**
 
     - `max_generations`, `max_evaluations`: where it ends at the latest, over all restarts; the one that is
-      reached first. It is continued from its folder by larger ones.
+      reached first. It is continued from its folder by larger ones. Evaluations must be enough for one
+      generation, and one each for the start and the mean.
     - `target`: a loss that is low enough.
     - `tolerance`: it has converged when losses differ by no more than this part of all that they fell.
     """
@@ -159,24 +160,43 @@ class _Search:
         self.limit = ""  # why it may not go on, which is no reason to believe it
 
     def run(self) -> SearchOutcome:
-        method, starts, reason = self.method, [], ""
+        method, starts, reasons = self.method, [], []
         members = method.population_size(self.dims)
+        self._require_evaluations(members)
         for number in range(method.num_starts):
-            found = self._descend(number, members * 2**number)
-            starts.append(found[0])
-            reason = found[1]
+            start, reason = self._descend(number, members * 2**number)
+            starts.append(start)
+            reasons.append(reason)
             if self.limit or self._reached_target():
                 break
-        converged = self._reached_target() or not self.limit
-        if self._reached_target():
-            reason = f"the loss is below the target, {method.target:g}"
+        converged, reason = self._judge(starts, reasons)
         columns = [np.array(column) for column in zip(*self.rows, strict=True)]
         loss, best, mean, sigma, *counts = columns
         history = SearchHistory(loss, best, mean, sigma, *(c.astype(int) for c in counts))
         return SearchOutcome(
-            self.best_z, float(self.best_loss), converged, self.limit if not converged else reason,
-            history, tuple(starts),
-        )  # fmt: skip
+            self.best_z, float(self.best_loss), converged, reason, history, tuple(starts)
+        )
+
+    def _judge(self, starts: list[SearchStart], reasons: list[str]) -> tuple[bool, str]:
+        """Whether the best point is a minimum, and why, or why not."""
+        if self._reached_target():
+            return True, f"the loss is below the target, {self.method.target:g}"
+        best = min(range(len(starts)), key=lambda k: starts[k].loss)
+        if not self.limit:
+            return True, reasons[best]
+        # What was stopped is to go on; what has used up its generations may have found its best before.
+        if starts[best].converged and not self.stop.reason:
+            return True, f"{reasons[best]}; then, in restart {len(starts) - 1}, {self.limit}"
+        return False, self.limit
+
+    def _require_evaluations(self, members: int) -> None:
+        """**Errors:** `ParameterError` where the limit does not hold the first generation."""
+        limit, least = self.method.max_evaluations, members + 2
+        if limit is not None and limit < least:
+            raise ParameterError(
+                f"max_evaluations={limit} are fewer than the first generation takes: {members} members, and "
+                f"one each for the start and the mean. Give {least} or more, or a smaller population="
+            )
 
     def _descend(self, number: int, members: int) -> tuple[SearchStart, str]:
         """One start, to its end; also why it ended."""

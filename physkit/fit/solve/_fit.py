@@ -57,6 +57,7 @@ from ._search_method import AbstractSearch
 from ._starting_points import starting_points
 
 _KIND_IN_WORDS: dict[Kind, str] = {"residuals": "residuals", "loss": "a loss"}
+_START_STD = 0.5
 _TOO_LARGE = (
     "this fit does not fit into the memory of its device. Derivatives of a run keep states: "
     "Simulation(…, adjoint=Binomial(n)) keeps n of them, Reversible() one; fit(…, jac='forward') one per "
@@ -76,7 +77,7 @@ def fit(
     data: PyTree = None,
     errors: AbstractErrors | Likelihood | None = None,
     starts: Count | Mapping[str, Any] = 1,
-    start_std: float = 0.5,
+    start_std: float = _START_STD,
     key: KeyLike | None = None,
     jac: Mode | None = None,
     to: str | Path | None = None,
@@ -148,9 +149,9 @@ def fit(
     searches = isinstance(method, AbstractSearch)
     if searches:
         others = None if isinstance(starts, int) and starts == 1 else starts
-        require_for_search(
-            {"starts": others, "errors": errors, "jac": jac, "on_iteration": on_iteration}
-        )
+        given_std = None if start_std == _START_STD else start_std
+        of_gradients = {"starts": others, "start_std": given_std, "errors": errors}
+        require_for_search(of_gradients | {"jac": jac, "on_iteration": on_iteration})
     else:
         of_searches = {
             "batch_size": batch_size,

@@ -91,7 +91,8 @@ def require_for_search(given: Mapping[str, Any]) -> None:
     if names:
         raise ParameterError(
             f"a search has one start and no derivatives: leave out {', '.join(f'{n}=' for n in names)}. "
-            "CMAES(restarts=…) begins anew where it ends in a local minimum"
+            "CMAES(sigma=…, restarts=…) says how far members scatter, and begins anew where it ends in a local "
+            "minimum"
         )
 
 
