@@ -403,6 +403,7 @@ def rate(equation, state):
         (lambda: Brusselator(0.1, 0.1), lambda: noise(LINE, (3,)), ShapeError, r"\(3,\)"),
         (lambda: Schroedinger(), line, ShapeError, "one complex number per point"),
         (lambda: Closure(convolution(1, 1)), line, ShapeError, "padding=0"),
+        (lambda: Closure(convolution(1, 1, 0)), psi, ShapeError, "real fields"),
         (lambda: FourierNeuralOperator(2, 2, key=0), line, ShapeError, "channels=2"),
         (lambda: FourierNeuralOperator(1, 2, key=0), plane, ShapeError, "of 1 axes"),
         (lambda: FourierNeuralOperator(1, 6, key=0), line, ShapeError, "a finer grid"),
@@ -419,3 +420,9 @@ def test_bad_input_is_an_error(make, state, error, match):
 def test_closure_padding_must_be_a_count():
     with pytest.raises(ParameterError, match="counts ghost cells"):
         Closure(convolution(1, 1), padding=-1)
+
+
+def test_numbers_of_learned_terms():
+    assert FourierNeuralOperator(1, np.int64(4), width=2, depth=1, key=0).modes == (4,)
+    with pytest.raises(ParameterError, match="scale must be positive"):
+        FourierNeuralOperator(1, 4, width=2, depth=1, key=0, scale=0.0)

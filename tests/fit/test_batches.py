@@ -97,6 +97,7 @@ def test_wrong_batches_are_refused():
         (pk.errors.ParameterError, "more than the data have rows, 50", {"batch_rows": 51}),
         (pk.errors.ParameterError, "batch_rows must be", {"batch_rows": 0}),
         (pk.errors.ParameterError, "do not compare", {"patience": 3}),
+        (pk.errors.ParameterError, "a list of numbers is none", {"data": (X, Y.tolist())}),
     ):
         with pytest.raises(error, match=text):
             descend(**changes)

@@ -33,9 +33,7 @@ class Closure(AbstractEquation):
       size 1).
     - `component`: the field's name, where the state has several components.
 
-    **Errors:** `ShapeError` for a network that returns another shape.
-
-    **Notes:** complex fields have no closure; split them into components.
+    **Errors:** `ShapeError` for a network that returns another shape, and for a complex field.
     """
 
     network: Callable = eqx.field(converter=as_network)
@@ -48,6 +46,8 @@ class Closure(AbstractEquation):
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
+        if not field.is_real:
+            raise ShapeError("Closure acts on real fields: split complex ones in two components")
         values = field.padded(self.padding) if self.padding else field.data
         # Networks take (channels, points): a scalar field is one channel.
         channels = values if field.components else values[None]

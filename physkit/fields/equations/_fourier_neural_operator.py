@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Clock,
+    Count,
     KeyLike,
     ParameterError,
     ShapeError,
@@ -15,6 +17,7 @@ from physkit.core import (
     as_key,
     einsum,
     param,
+    require_positive,
     scale_array,
     static,
 )
@@ -49,7 +52,7 @@ class FourierNeuralOperator(AbstractEquation):
     - `component`: the field's name, where the state has several components.
 
     **Errors:** `ShapeError` for a field of other components or axes, a complex one, and a grid too coarse for
-    `modes`; `ParameterError` for counts below 1, and between walls.
+    `modes`; `ParameterError` for counts below 1, a `scale` that is not above 0, and between walls.
 
     **Good values:** `modes` somewhat below a third of the coarsest grid's points, so that what σ makes of
     them is not aliased into them; width 16 to 32, depth 2 to 4. It starts with small output, as hardly any
@@ -76,10 +79,10 @@ class FourierNeuralOperator(AbstractEquation):
 
     def __init__(
         self,
-        channels: int,
-        modes: int | Sequence[int],
-        width: int = 16,
-        depth: int = 3,
+        channels: Count,
+        modes: Count | Sequence[Count],
+        width: Count = 16,
+        depth: Count = 3,
         *,
         key: KeyLike,
         scale: Float[Array, ""] | float = 1.0,
@@ -91,7 +94,7 @@ class FourierNeuralOperator(AbstractEquation):
             as_count(x, name, ParameterError)
             for x, name in ((channels, "channels"), (width, "width"), (depth, "depth"))
         )
-        given = [modes] if isinstance(modes, int) else modes
+        given = [modes] if np.ndim(modes) == 0 else modes
         self.modes = tuple(as_count(m, "modes", ParameterError) for m in given)
         outputs = c * len(self.modes) if conserved else c
         table = (layers, w, w, *(2 * m + 1 for m in self.modes))
@@ -105,6 +108,9 @@ class FourierNeuralOperator(AbstractEquation):
         self.project = 0.1 * normal(keys[4], (outputs, w)) / w**0.5
         self.scale = scale
         self.conserved, self.activation, self.component = conserved, activation, component
+
+    def __check_init__(self):
+        require_positive(self, "scale")
 
     def nonlinear(self, clock: Clock, field: Field) -> Spectrum:
         del clock

@@ -27,6 +27,7 @@ from physkit.simulate import Progress
 
 from .._program import compile_by_content
 from .._select import select
+from ..descent._batches import require_arrays
 from ..uncertainty._fisher_spectrum import fisher_spectrum
 from ..uncertainty._standard_errors import (
     AbstractErrors,
@@ -159,6 +160,8 @@ def fit(
             "wall_time": wall_time,
         }
         refuse_for_gradients(of_searches)
+        if isinstance(method, Optax) and method.batch_rows is not None:
+            require_arrays(data)
     # A search differentiates nothing: adjoints that store nothing will do.
     mode = "forward" if searches else jac
     problem, inputs = make_problem(
