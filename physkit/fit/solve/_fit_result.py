@@ -66,8 +66,9 @@ class Fit:
     """The result of `fit`; prints as a table.
 
     - `model`: as it was given, with the fitted numbers in it; None of a fit that was loaded.
-    - `values`, `standard_errors`: arrays by name; errors are None where nothing is known of the
-      noise, and infinite where the data do not determine a parameter.
+    - `values`, `standard_errors`: arrays by name, in JAX's default precision, in which a fit moves them;
+      `model` has them in its own. Errors are None where nothing is known of the noise, and infinite where
+      the data do not determine a parameter.
     - `labels`: a name for every number; `covariance`, `correlations`: `[v v]` in that order.
     - `spectrum`: which combinations of parameters the data determine.
     - `loss`: at the minimum; `residuals`: there, as the objective returns them (None for a loss);
