@@ -133,7 +133,7 @@ def ensemble_kalman_inversion(
         raise ParameterError(f"an ensemble has two members or more; got {members}")
     iterations = as_count(iterations, "iterations", ParameterError)
     drawn = posterior.sample_prior(as_key(key), members)
-    start = _coordinates_of(posterior, drawn).astype(posterior.coordinates.precision)
+    start = _coordinates_of(posterior, drawn)
     if not np.all(np.isfinite(start)):
         raise ParameterError(
             "draws of the priors lie outside of the bounds: give bounds that hold them"

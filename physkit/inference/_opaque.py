@@ -13,12 +13,14 @@ class Opaque(Module):
     """The arrays of a tree, and its form as a static field.
 
     Terms of a model inside of a chain or a filter act on the model's state: `init`, quantities and checks,
-    which look for terms, must not take them for those of the simulation that holds it.
+    which look for terms, must not take them for those of the simulation that holds it. A simulation casts its
+    parameters to the precision of its state: here they come out in their own again.
     """
 
     arrays: tuple[Array, ...] = data()
     form: Any = static()
     rest: tuple[Any, ...] = static()
+    dtypes: tuple[Any, ...] = static()
 
     @staticmethod
     def of(tree: PyTree) -> "Opaque":
@@ -26,11 +28,13 @@ class Opaque(Module):
         leaves, form = jax.tree.flatten(tree)
         arrays = tuple(x for x in leaves if eqx.is_array(x))
         # Functions and the like keep their places; arrays leave a gap.
-        return Opaque(arrays, form, tuple(_GAP if eqx.is_array(x) else x for x in leaves))
+        rest = tuple(_GAP if eqx.is_array(x) else x for x in leaves)
+        return Opaque(arrays, form, rest, tuple(x.dtype for x in arrays))
 
     def open(self) -> PyTree:
         """The tree."""
-        arrays = iter(self.arrays)
+        pairs = zip(self.arrays, self.dtypes, strict=True)
+        arrays = iter([x if x.dtype == dtype else x.astype(dtype) for x, dtype in pairs])
         leaves = [next(arrays) if x is _GAP else x for x in self.rest]
         return jax.tree.unflatten(self.form, leaves)
 

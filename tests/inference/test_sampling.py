@@ -191,6 +191,16 @@ def test_laplace_is_exact_for_a_normal_posterior_and_starts_chains_in_single_pre
         assert np.all(np.abs(samples.mean - MEAN) < 5 * samples.monte_carlo_error)
 
 
+def test_chains_and_inversions_compute_a_model_in_its_own_precision():
+    """z is in double. Were the model so, too, it would be mixed with its constants, which the tests forbid."""
+    single = regression(jnp.float32)
+    simulation, z, _ = chain_sweep(single, 10, warmup=0, method=HMC(steps=2)).member(0)
+    log_density = pk.init(simulation, z).aux.log_density
+    np.testing.assert_allclose(log_density, single.log_density(z), rtol=1e-6)
+    inverting, start = pk.inference.ensemble_kalman_inversion(single, members=4)
+    assert pk.init(inverting, start).aux.residuals.dtype == start.dtype == np.float64
+
+
 @pytest.mark.slow
 def test_what_chains_should_not_be_trusted_for_is_said():
     def funnel(model):
