@@ -186,24 +186,27 @@ def _first_order_result(
     unit = float(inputs.unit)
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
 
-    def end_at(z: jax.Array) -> tuple[Coordinates, np.ndarray, np.ndarray]:
-        coordinates = natural_coordinates(inputs.coordinates, z, natural.scale)
+    # On the host: each operation on the device would be a program.
+    ends = np.array(first.z)
+
+    def end_at(z: np.ndarray) -> tuple[Coordinates, np.ndarray, np.ndarray]:
+        coordinates = natural_coordinates(inputs.coordinates, as_device_array(z), natural.scale)
         unscaled = inputs._replace(coordinates=coordinates, unit=_unit_like(inputs.unit, 1.0))
         return coordinates, *evaluate(natural.origin, unscaled)
 
     best, end_losses = _best_start(first), None
-    if method.batch_rows is not None and len(first.z) > 1:
+    if method.batch_rows is not None and len(ends) > 1:
         # Losses of batches do not compare.
-        end_losses = np.array([float(end_at(z)[1]) for z in first.z])
+        end_losses = np.array([float(end_at(z)[1]) for z in ends])
         best = int(np.argmin(np.where(first.diverged | np.isnan(end_losses), np.inf, end_losses)))
-    coordinates, value, jacobian = end_at(first.z[best])
+    coordinates, value, jacobian = end_at(ends[best])
     steps = len(first.losses)
-    if first.last_z is not None and np.any(first.last_z[best] != first.z[best]):
-        last = end_at(first.last_z[best])
+    last_z = ends[best] if first.last_z is None else np.asarray(first.last_z)[best]
+    if np.any(last_z != ends[best]):
+        last = end_at(last_z)
         if last[1] < value and np.all(np.isfinite(last[2])):  # False for NaN, too
             coordinates, value, jacobian = last
-            ends = np.array(first.z)
-            ends[best] = first.last_z[best]
+            ends[best] = last_z
             first = first._replace(z=as_device_array(ends))
     converged = bool(first.done[best])
     tail = max(steps // 10, 1)
