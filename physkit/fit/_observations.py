@@ -108,16 +108,16 @@ def observations(
     """
     available = [str(name) for name in table]
     named_errors = errors if isinstance(errors, Mapping) else {}
-    for error in named_errors.values() if isinstance(errors, Mapping) else (errors,):
-        # Rows are sorted and dropped: only columns of the table go with them.
-        if not (isinstance(error, str) and isinstance(errors, Mapping)) and np.ndim(error) != 0:
+    if isinstance(errors, str):
+        raise ParameterError(
+            f"errors={errors!r} does not say whose errors this column holds: errors={{column: {errors!r}}}"
+        )
+    # Rows are sorted and dropped: only columns of the table go with them.
+    for error in named_errors.values() if named_errors else (errors,):
+        if np.ndim(error) != 0:
             raise ParameterError(
-                f"errors= takes one number, or a dict by column of numbers and of names of columns; got "
+                "errors= takes one number, or a dict by column of numbers and of names of columns; got "
                 f"{describe(error)}. Put errors of each row into the table"
-            )
-        if isinstance(error, str) and not isinstance(errors, Mapping):
-            raise ParameterError(
-                f"errors={error!r} does not say whose errors this column holds: errors={{column: {error!r}}}"
             )
     error_columns = {e for e in named_errors.values() if isinstance(e, str)}
     if columns is None:

@@ -183,7 +183,7 @@ class Posterior(Module):
     def require_gradient(self) -> None:
         """**Errors:** `ObjectiveError` where the gradient of the density is not finite at the start."""
         # Where the gradient is not finite, the value is not, either.
-        if not np.isfinite(np.asarray(_gradient_at_start(self, self.coordinates.origin)[0])):
+        if not np.isfinite(np.asarray(_checked_at_start(self, self.coordinates.origin))):
             raise ObjectiveError(
                 "the derivative of the posterior is not finite at the model's own numbers: gradient_audit "
                 "finds the step and the term"
@@ -213,8 +213,8 @@ def _value_at_start(posterior: Posterior, z: Array) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _gradient_at_start(posterior: Posterior, z: Array) -> tuple[Array, Array]:
-    return posterior.value_and_gradient(z)
+def _checked_at_start(posterior: Posterior, z: Array) -> Array:
+    return posterior.value_and_gradient(z)[0]
 
 
 def _log_flat(bound: AbstractBounds, value: Array) -> Array:
