@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -49,7 +50,7 @@ def pack_residuals(step: LoopBody) -> LoopBody:
         handed_on = [None if hasattr(x, "val") else given.get(x) for x in jaxpr.outvars]
         is_made = tuple(x is None for x in handed_on)
         made = _call(_Program(jaxpr, len(closed.consts), is_made), inputs)
-        return jax.tree.unflatten(jax.tree.structure(shape), _fill(handed_on, made))
+        return jax.tree.unflatten(jax.tree.structure(shape), eqx.combine(made, handed_on))
 
     return packed
 
@@ -58,37 +59,35 @@ def pack_residuals(step: LoopBody) -> LoopBody:
 class _Program:
     """A traced step: a function of what it closes over, which no step changes, and of the carry.
 
-    - `chosen`: its results that are asked for.
+    - `chosen`: its results that are asked for; None is in the place of the others.
     """
 
     jaxpr: Any
     num_constants: int
     chosen: tuple[bool, ...]
 
-    def __call__(self, inputs: Arrays) -> Arrays:
+    def __call__(self, inputs: Arrays) -> list[Any]:
         n = self.num_constants
-        return _choose(jax.core.eval_jaxpr(self.jaxpr, inputs[:n], *inputs[n:]), self.chosen)
+        results = jax.core.eval_jaxpr(self.jaxpr, inputs[:n], *inputs[n:])
+        return [x if choose else None for x, choose in zip(results, self.chosen, strict=True)]
 
     def linearize(
         self, inputs: Arrays, varying: Sequence[int], moving: Sequence[bool] | None = None
-    ) -> tuple[list, Callable[[Arrays], Arrays]]:
+    ) -> tuple[list[Any], Callable[[Arrays], list[Any]]]:
         """The results, and the derivative of those that are `moving` by the inputs that are `varying`.
 
         - `moving`: of each result; if left out, all that are floating.
         """
 
-        def of_varying(values: Arrays) -> tuple[Arrays, list]:
+        def of_varying(values: Arrays) -> tuple[list[Any], list[Any]]:
             full = list(inputs)
             for k, value in zip(varying, values, strict=True):
                 full[k] = value
-            results = self(full)
-            chosen = [_is_float(x) for x in results] if moving is None else moving
-            others = [None if choose else x for x, choose in zip(results, chosen, strict=True)]
-            return _choose(results, chosen), others
+            return eqx.partition(self(full), eqx.is_inexact_array if moving is None else moving)
 
         values = [inputs[k] for k in varying]
         results, derivative, others = jax.linearize(of_varying, values, has_aux=True)
-        return _fill(others, results), derivative
+        return eqx.combine(results, others), derivative
 
     def moving(self, inputs: Arrays, varying: Sequence[int], directions: Arrays) -> list[bool]:
         """Which results have a derivative that is not zero for certain."""
@@ -98,19 +97,19 @@ class _Program:
             results, derivative = self.linearize(inputs, varying)
             jaxpr = jax.make_jaxpr(derivative)(directions).jaxpr
             floats = iter(mark_results(jaxpr, [True] * len(directions)))
-            marks[:] = [_is_float(x) and next(floats) for x in results]
+            marks[:] = [eqx.is_inexact_array(x) and next(floats) for x in results]
 
         jax.eval_shape(trace, inputs)
         return marks
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _call(program: _Program, inputs: Arrays) -> Arrays:
+def _call(program: _Program, inputs: Arrays) -> list[Any]:
     return program(inputs)
 
 
 @partial(_call.defjvp, symbolic_zeros=True)
-def _call_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple[Arrays, list]:
+def _call_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple[list[Any], list[Any]]:
     (inputs,), (tangents,) = primals, tangents
     varying = [k for k, t in enumerate(tangents) if not _is_zero(t)]
     directions = [tangents[k] for k in varying]
@@ -118,20 +117,21 @@ def _call_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple[Array
     moving = program.moving(inputs, varying, directions)
     traced: list[Any] = []
 
-    def forward(inputs: Arrays) -> tuple[Arrays, Arrays]:
+    def forward(inputs: Arrays) -> tuple[list[Any], Arrays]:
         """The results, and what their derivative keeps."""
         results, derivative = program.linearize(inputs, varying, moving)
         closed, shape = jax.make_jaxpr(derivative, return_shape=True)(directions)
         traced[:] = closed.jaxpr, shape
         return results, list(closed.consts)
 
-    closed, (results, _) = jax.make_jaxpr(forward, return_shape=True)(inputs)
+    closed, form = jax.make_jaxpr(forward, return_shape=True)(inputs)
     found = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *inputs)
-    results, kept = found[: len(results)], found[len(results) :]
+    results, kept = jax.tree.unflatten(jax.tree.structure(form), found)
+    first_kept = len(found) - len(kept)
     # What no step changes a loop keeps once.
     changing = [k >= program.num_constants for k in range(len(inputs))]
-    changing = mark_results(closed.jaxpr, changing)[len(results) :]
-    places = _places_of_equals(closed.jaxpr, len(results))
+    changing = mark_results(closed.jaxpr, changing)[first_kept:]
+    places = _places_of_equals(closed.jaxpr, first_kept)
     changing, kept = ([x for k, x in enumerate(xs) if k in places] for xs in (changing, kept))
     is_joined = [change and _is_small(x) for change, x in zip(changing, kept, strict=True)]
     layout = ArrayLayout.of(kept, is_joined)
@@ -143,9 +143,12 @@ def _call_jvp(program: _Program, primals: tuple, tangents: tuple) -> tuple[Array
         tuple(order[k] for k in places),
         tuple((x.shape, x.dtype) for x in directions),
     )
-    moved = linear_call(linear, _Transpose(linear), layout.join(kept), directions, shape)
-    still = [None if moves else _zero(x) for x, moves in zip(results, moving, strict=True)]
-    return results, _fill(still, moved)
+    shapes, form = jax.tree.flatten(shape)
+    moved = linear_call(linear, _Transpose(linear), layout.join(kept), directions, shapes)
+    still = [
+        None if moves or x is None else _zero(x) for x, moves in zip(results, moving, strict=True)
+    ]
+    return results, eqx.combine(jax.tree.unflatten(form, moved), still)
 
 
 def _places_of_equals(jaxpr: Any, start: int) -> list[int]:
@@ -193,20 +196,6 @@ class _Transpose:
         direction = [jax.ShapeDtypeStruct(*shape) for shape in self.linear.shapes]
         transpose = jax.linear_transpose(partial(self.linear, kept), direction)
         return list(transpose(cotangents)[0])
-
-
-def _choose(values: Sequence[Any], chosen: Sequence[bool]) -> list:
-    return [x for x, choose in zip(values, chosen, strict=True) if choose]
-
-
-def _fill(values: Sequence[Any], rest: Sequence[Any]) -> list:
-    """`values` with the next one of `rest` for each None."""
-    following = iter(rest)
-    return [next(following) if x is None else x for x in values]
-
-
-def _is_float(x: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
 def _is_zero(tangent: Any) -> bool:
