@@ -1,5 +1,6 @@
 """Steps of an optimistix solver, driven from the host, for one start or many side by side."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +14,7 @@ from physkit.core import PyTree, as_device_array, matmul
 
 from .._program import compile_by_content
 from .._triangle import triangle
-from ._methods import AbstractIterative
+from ._methods import AbstractIterative, Kind
 from ._problem import ObjectiveInputs, Problem
 
 _MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
@@ -90,10 +91,29 @@ def compile_solver(
     many: bool,
 ) -> CompiledSolver:
     """Compiled functions for one start, or for many under `vmap`."""
+    has_arrays = any(map(eqx.is_array, jax.tree.leaves(method)))  # and no hash
+    make = _compile_steps.__wrapped__ if has_arrays else _compile_steps
+    init, step = make(method, problem.kind, problem.count, precision, many)
+    if not many:
+        return CompiledSolver(
+            init, lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)), step
+        )
+    evaluate_batch = compile_by_content(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
+    return CompiledSolver(
+        init, lambda state, inputs: _Evaluation(*evaluate_batch(state.y_eval, inputs)), step
+    )
+
+
+# The next fit by this method of as many residuals traces nothing of it anew.
+@functools.lru_cache(maxsize=32)
+def _compile_steps(
+    method: AbstractIterative, kind: Kind, num_residuals: int, precision: np.dtype, many: bool
+) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
+    """The solver's compiled `init` and `step`, which know of the objective only its evaluations."""
     solver = method.solver(precision)
     tolerance = step_tolerance(precision)
     near = 1e-3 * tolerance  # so near that one step more makes no difference
-    is_loss = problem.kind == "loss"
+    is_loss = kind == "loss"
 
     # Solvers of optimistix call function(y, args): args carry what the objective's program has computed.
     def function(z: jax.Array, evaluation: _Evaluation) -> tuple[jax.Array, None]:
@@ -101,7 +121,7 @@ def compile_solver(
 
     def init(z: jax.Array) -> PyTree:
         # Residuals reach the solver compressed to p + 1, see `_compress`.
-        count = () if is_loss else (min(problem.count, z.size + 1),)
+        count = () if is_loss else (min(num_residuals, z.size + 1),)
         blank = _Evaluation(jnp.zeros(count, z.dtype), jnp.zeros((*count, z.size), z.dtype))
         shape = jax.eval_shape(lambda: blank.value)
         return solver.init(function, z, blank, {}, shape, None, frozenset())
@@ -115,10 +135,10 @@ def compile_solver(
         gradient = info.grad if is_loss else info.compute_grad()
         hidden = jnp.zeros((), bool)
         if not is_loss:
-            left = _step_left(info, problem.count)
+            left = _step_left(info, num_residuals)
             done |= left < near
             # The square of what is left is that part of the sum of squares that a step more would take away.
-            rounding = 4 * float(np.finfo(precision).eps) * problem.count / z.size
+            rounding = 4 * float(np.finfo(precision).eps) * num_residuals / z.size
             hidden = (left < tolerance) & (left**2 < rounding)
         return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done, hidden)
 
@@ -134,16 +154,13 @@ def compile_solver(
         return *jax.tree.map(choose, (new_z, new_state), (z, state)), outcome
 
     if not many:
-        return CompiledSolver(
+        return (
             compile_by_content(init, quickly=True),
-            lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)),
             compile_by_content(step_if_active, quickly=True),
         )
     by_start = eqx.if_array(0)
-    evaluate_batch = compile_by_content(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
-    return CompiledSolver(
+    return (
         compile_by_content(eqx.filter_vmap(init), quickly=True),
-        lambda state, inputs: _Evaluation(*evaluate_batch(state.y_eval, inputs)),
         compile_by_content(
             eqx.filter_vmap(step_if_active, in_axes=(by_start, by_start, 0, by_start))
         ),

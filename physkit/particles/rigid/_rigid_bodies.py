@@ -213,6 +213,9 @@ class RigidBodies(AbstractRigidMotion):
 
         - `particles`: with masses, velocities, charges and species, which the sites keep.
         - `bodies`: `[n s]` whole numbers: the particles of each body, all frozen or none.
+
+        **Notes:** bodies are numbered anew and start in the first image of their space. Constraints among the
+        particles are left behind, since a body needs none.
         """
         rows = np.asarray(bodies)
         if rows.ndim != 2 or not np.issubdtype(rows.dtype, np.integer):
