@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from physkit.core import (
     DeclarationError,
     Module,
     NoEnergyError,
+    PyTree,
     State,
     describe,
     explain_call,
@@ -22,13 +22,8 @@ from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
 from ._compare import check_equal, check_finite, double_precision
-from ._perturbed_states import (
-    allows_any_strain,
-    perturb_positions,
-    reorder,
-    strain_state,
-    translate,
-)
+from ._energy_and_virial import check_heat_flux, check_particle_energies, check_virial
+from ._perturbed_states import perturb_positions, reorder, translate
 from ._term import Examination
 from ._trees import as_array_like, explain_untraceable, random_like
 
@@ -59,13 +54,15 @@ def check_force(
     small and large moves; float32 is near float64; `vmap` equals a loop; the force is −∂E/∂x;
     derivatives of force and energy by every parameter and by every leaf of the state equal finite
     differences, in forward and reverse mode; Hessian-vector products agree in all three orders of
-    differentiation; a force that conserves momentum adds up to 0, does not change when everything
-    is translated, and has the virial that is the energy's derivative by strain; and another order
-    of the particles gives the same forces in that order.
+    differentiation; a force that conserves momentum adds up to 0 and does not change when everything
+    is translated; a virial is the energy's derivative by strain, or 0 for a force from outside;
+    energies of particles add up to the energy, and in free space the heat flux is what they say;
+    and another order of the particles gives the same forces in that order.
 
     **Arguments:**
 
-    - `state`: particles (or a dict of components) far from where the force is not smooth. In
+    - `state`: particles (or a dict of components) far from where the force is not smooth; in a box, caches
+      are carried to a slightly larger one, too. In
       equilibrium (a perfect crystal) forces cancel to rounding: particles are then displaced by some 2 % of
       their spacing first.
     - `t`, `key`: time and random key of the clock that the force is called with.
@@ -83,20 +80,23 @@ def check_force(
             f"check_force(force, state) examines one force; got {describe(force)}. Terms of a sum are checked "
             "one by one, potentials by check_potential, rates by check_tendency"
         )
-    exam = _ForceExamination(force, state, t, key, ignore)
+    exam = ForceExamination(force, state, t, key, ignore)
     exam.check_energy()
     exam.run_all(ignore=ignore, noise=noise, compare=compare)
     exam.check_hessian()
     if exam.term.conserves_momentum:
         exam.check_momentum(compare)
-        exam.check_virial()
+    if exam.has_energy:
+        check_virial(exam)
+        check_particle_energies(exam)
+        check_heat_flux(exam)
     if permutable is None:
         permutable = not any(jnp.issubdtype(x.dtype, jnp.integer) for x in jax.tree.leaves(force))
     if permutable:
         exam.check_order(compare)
 
 
-class _ForceExamination(Examination):
+class ForceExamination(Examination):
     """What a force promises beyond being a term."""
 
     def __init__(self, force, state, t, key, ignore):
@@ -108,14 +108,18 @@ class _ForceExamination(Examination):
             # All forces cancel to the rounding of their terms, and nothing can be compared with what is left.
             self.state, self.cache = moved, self.init_cache(self.term, moved)
             value = nearby
-        self.bodies = get_component(self.state, self.term.component)
-        expected = self.bodies.generalized_velocity.shape
-        if jnp.shape(value) != expected:
-            raise AssertionError(
-                f"{self.what}: a force must have the shape of the positions, of rigid bodies [n 6]: "
-                f"{list(expected)}; "
-                f"got {list(jnp.shape(value))}"
-            )
+        # By name where it names components: then its value is a dict of forces.
+        names = list(value) if isinstance(value, dict) else [self.term.component]
+        self.bodies = {name: get_component(self.state, name) for name in names}
+        self.names_components = isinstance(value, dict)
+        for name, force in (value if self.names_components else {names[0]: value}).items():
+            expected = self.bodies[name].generalized_velocity.shape
+            if jnp.shape(force) != expected:
+                raise AssertionError(
+                    f"{self.what}: a force must have the shape of the positions, of rigid bodies [n 6]: "
+                    f"{list(expected)}; "
+                    f"got {list(jnp.shape(force))}"
+                )
         # Abstract evaluation: only whether there is an energy, not what it is.
         try:
             jax.eval_shape(lambda: self.term.energy(self.clock, self.state, self.cache))
@@ -138,20 +142,28 @@ class _ForceExamination(Examination):
     @property
     def coordinates(self) -> Any:
         """What a force is the derivative by: positions, or how rigid bodies are moved and turned from here."""
-        is_points = isinstance(self.bodies, Particles)
-        return (
-            self.bodies.position if is_points else jnp.zeros(self.bodies.generalized_velocity.shape)
-        )
+        by_name = {
+            name: bodies.position
+            if isinstance(bodies, Particles)
+            else jnp.zeros(bodies.generalized_velocity.shape)
+            for name, bodies in self.bodies.items()
+        }
+        return by_name if self.names_components else by_name[self.term.component]
 
-    def energy_at(self, coordinates: ArrayLike) -> Any:
+    def energy_at(self, coordinates: PyTree) -> Any:
         """The energy as a function of the coordinates."""
-        return self.term.energy(self.clock, self._state_at(coordinates), self.cache)
+        return self.term.energy(self.clock, self.state_at(coordinates), self.cache)
 
-    def _state_at(self, coordinates: ArrayLike) -> Any:
-        is_points = isinstance(self.bodies, Particles)
-        bodies = self.bodies
-        moved = bodies.replace(position=coordinates) if is_points else bodies.displace(coordinates)
-        return put_component(self.state, self.term.component, moved)
+    def state_at(self, coordinates: PyTree) -> Any:
+        """The state with bodies at these coordinates."""
+        by_name = coordinates if self.names_components else {self.term.component: coordinates}
+        state = self.state
+        for name, bodies in self.bodies.items():
+            to = by_name[name]
+            is_points = isinstance(bodies, Particles)
+            moved = bodies.replace(position=to) if is_points else bodies.displace(to)
+            state = put_component(state, name, moved)
+        return state
 
     def check_energy(self) -> None:
         """The force is −∂E/∂x, and the energy is the same with and without a cache."""
@@ -164,7 +176,7 @@ class _ForceExamination(Examination):
 
         @jax.jit
         def energies(x):
-            uncached = self.term.energy(self.clock, self._state_at(x))
+            uncached = self.term.energy(self.clock, self.state_at(x))
             return self.energy_at(x), uncached, jax.grad(self.energy_at)(x)
 
         energy, uncached, gradient = energies(x)
@@ -172,7 +184,10 @@ class _ForceExamination(Examination):
         check_finite(gradient, f"{self.what}: ∂energy/∂position")
         value = self.value(self.term, self.state, self.cache)
         check_equal(
-            value, -gradient, f"{self.what}: the force against −∂energy/∂position", "gradient"
+            value,
+            jax.tree.map(jnp.negative, gradient),
+            f"{self.what}: the force against −∂energy/∂position",
+            "gradient",
         )
         check_equal(uncached, energy, f"{self.what}.energy without a cache against with one", "sum")
 
@@ -181,11 +196,12 @@ class _ForceExamination(Examination):
         if not self.has_energy:
             return
         x = self.coordinates
-        v = as_array_like(x, random_like(x, self.seed))
+        v = jax.tree.map(lambda x: as_array_like(x, random_like(x, self.seed)), x)
         gradient = jax.grad(self.energy_at)
 
         def gradient_along(x):
-            return jnp.sum(gradient(x) * v)
+            products = jax.tree.map(lambda slope, v: jnp.sum(slope * v), gradient(x), v)
+            return jax.tree.reduce(jnp.add, products)
 
         def slope_along(x):
             return jax.jvp(self.energy_at, (x,), (v,))[1]
@@ -197,7 +213,7 @@ class _ForceExamination(Examination):
         }
 
         def force_at(x):
-            return self.term(self.clock, self._state_at(x), self.cache)[0]
+            return self.term(self.clock, self.state_at(x), self.cache)[0]
 
         @jax.jit
         def differentiate(x):
@@ -211,17 +227,19 @@ class _ForceExamination(Examination):
         for modes, product in computed.items():
             name = f"{self.what}: Hessian times vector, {modes} against forward over reverse"
             check_equal(product, expected, name, "gradient")
-        if not isinstance(self.bodies, Particles):
+        if not all(isinstance(bodies, Particles) for bodies in self.bodies.values()):
             return  # turns do not commute: the derivative of a torque is no Hessian
         name = f"{self.what}: the force's derivative against minus the Hessian of the energy"
-        check_equal(change, -expected, name, "gradient")
+        check_equal(change, jax.tree.map(jnp.negative, expected), name, "gradient")
 
     def check_momentum(self, compare: str) -> None:
         """No net force, and no dependence on where everything is."""
         value = self.value(self.term, self.state, self.cache)
+        forces = [np.asarray(force) for force in jax.tree.leaves(value)]
         # The sum of n forces cancels to the round-off of their magnitudes, not to that of itself.
-        magnitude = float(np.sum(np.abs(np.asarray(value))))
-        net = np.sum(np.asarray(value), axis=0)[: self.bodies.dimension]  # without torques
+        magnitude = sum(float(np.sum(np.abs(force))) for force in forces)
+        dimension = get_component(self.state, self.term.component).dimension
+        net = sum(np.sum(force, axis=0)[:dimension] for force in forces)  # without torques
         check_equal(
             net,
             np.zeros_like(net),
@@ -233,40 +251,19 @@ class _ForceExamination(Examination):
         name = f"{self.what} conserves momentum: the force after translating all particles"
         check_equal(translated, value, name, "solve")
 
-    def check_virial(self) -> None:
-        """W_ab = −∂E/∂ε_ba, where ε strains particles and cell alike."""
-        if not self.has_energy:
-            return
-        particles = get_component(self.state, self.term.component)
-        d = particles.dimension
-
-        def strained_energy(strain):
-            # No cache: its lists and cells are of the unstrained box.
-            return self.term.energy(self.clock, strain_state(self.state, strain))
-
-        def virials(coordinates, strain):
-            state = self._state_at(coordinates)
-            with_cache = self.term.virial(self.clock, state, self.cache)
-            without = self.term.virial(self.clock, state)
-            return with_cache, without, -jax.grad(strained_energy)(strain).T
-
-        computed, uncached, expected = map(
-            np.asarray, jax.jit(virials)(self.coordinates, np.zeros((d, d)))
-        )
-        check_equal(computed, uncached, f"{self.what}.virial with a cache against without", "sum")
-        # A rectangular box cannot be sheared: only the diagonal of its strain means anything.
-        if not allows_any_strain(particles.space):
-            computed, expected = np.diagonal(computed), np.diagonal(expected)
-        name = f"{self.what}.virial against minus the derivative of energy by strain"
-        check_equal(computed, expected, name, "gradient")
-
     def check_order(self, compare: str) -> None:
         """Particles in another order have the same forces in that order."""
-        particles = get_component(self.state, self.term.component)
-        order = np.random.default_rng(self.seed).permutation(particles.num_particles)
-        state = put_component(self.state, self.term.component, reorder(particles, order))
+        generator = np.random.default_rng(self.seed)
+        state, orders = self.state, {}
+        for component, bodies in self.bodies.items():
+            orders[component] = generator.permutation(len(bodies.position))
+            state = put_component(state, component, reorder(bodies, orders[component]))
         computed = self.value(self.term, state, self.init_cache(self.term, state))
-        expected = np.asarray(self.value(self.term, self.state, self.cache))[order]
+        value = self.value(self.term, self.state, self.cache)
+        if self.names_components:
+            expected = {name: np.asarray(value[name])[order] for name, order in orders.items()}
+        else:
+            expected = np.asarray(value)[orders[self.term.component]]
         name = f"{self.what}: the force on particles in another order"
         # Sums over neighbors run in another order: never bit for bit.
         check_equal(computed, expected, name, "sum" if compare == "same" else compare)

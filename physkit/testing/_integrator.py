@@ -29,7 +29,7 @@ from physkit.particles import Particles, RigidBodies
 
 from ._compare import check_equal, check_finite, check_structure, double_precision, leaves_by_name
 from ._gradient import check_gradient
-from ._perturbed_states import perturb_positions
+from ._perturbed_states import has_cell, has_constraints, perturb_positions
 from ._reversible import check_reversible
 from ._trees import check_batch, parameter_paths, perturb, require_traceable
 
@@ -116,6 +116,8 @@ class _IntegratorExamination:
 
     def is_reversible(self) -> bool:
         """Whether it claims to be exactly reversible, with the terms that it has."""
+        if has_constraints(self.state):
+            return False  # solved to rounding
         try:
             self.integrator.require_reversible(self.state)
         except NotReversible:
@@ -302,18 +304,20 @@ def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock)
 
 
 def physical_leaves(state: State) -> Any:
-    """What errors are measured in: unwrapped positions and velocities, or all floating leaves."""
+    """What errors are measured in: unwrapped positions, velocities and cells, or all floating leaves."""
 
     def select(node):
+        if not isinstance(node, Particles | RigidBodies):
+            return eqx.filter(node, eqx.is_inexact_array)
+        leaves = {"velocity": node.velocity}
         if isinstance(node, RigidBodies):
             # A quaternion and its opposite are one orientation: sites have no sign to choose.
-            sites = node.site_particles()
-            return {
-                "position": sites.unwrapped, "velocity": node.velocity, "spin": node.spin,
-            }  # fmt: skip
-        if isinstance(node, Particles):
-            return {"position": node.unwrapped, "velocity": node.velocity}
-        return eqx.filter(node, eqx.is_inexact_array)
+            leaves |= {"position": node.site_particles().unwrapped, "spin": node.spin}
+        else:
+            leaves |= {"position": node.unwrapped}
+        if has_cell(node):
+            leaves |= {"cell": node.space.cell(node.dimension)}
+        return leaves
 
     is_component = lambda x: isinstance(x, AbstractComponent)
     return jax.tree.map(select, state, is_leaf=is_component)

@@ -8,8 +8,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from physkit.core import State
-from physkit.geometry import AbstractSpace, Box, Free, Triclinic
-from physkit.particles import AbstractBodies, RigidBodies
+from physkit.geometry import AbstractSpace, Box, Free, StrainedSpace, Triclinic
+from physkit.particles import AbstractBodies, Particles, RigidBodies
 
 from ._compare import typical_magnitude
 from ._trees import as_array_like, perturb, random_like
@@ -30,22 +30,26 @@ def perturb_positions(state: State, seed: int, size: float = 1.0) -> Any:
         moved = _displace(node, step)
         if isinstance(moved, RigidBodies):
             moved = _turn(moved, size * _STEP * random_like(moved.position, (seed, 2)))
-        return moved.replace_velocity(as_array_like(u, np.asarray(u) + kick))
+        kicked = moved.replace_velocity(as_array_like(u, np.asarray(u) + kick))
+        return _constrain_velocities(kicked) if has_constraints(kicked) else kicked
 
     return _map_components(state, move)
 
 
 def translate(state: State, seed: int) -> Any:
-    """All particles moved by one and the same vector, about a third of their extent."""
+    """All particles of all components moved by one and the same vector, about a third of their extent."""
+    components = state.values() if isinstance(state, dict) else [state]
+    bodies = [x for x in components if isinstance(x, AbstractBodies)]
+    places = np.concatenate([np.asarray(x.position) for x in bodies])
+    extent = float(np.max(places) - np.min(places)) + max(map(typical_spacing, bodies))
+    direction = random_like(bodies[0].position[:1], seed)  # (1, dim)
+    vector = extent * direction / (3 * np.max(np.abs(direction)))
 
     def move(node):
         if not isinstance(node, AbstractBodies):
             return node
-        x = np.asarray(node.position)
-        direction = random_like(node.position[:1], seed)  # (1, dim)
-        extent = float(np.max(x) - np.min(x)) + typical_spacing(node)
         # Zeros of the positions' shape, so that the one vector becomes a row per particle.
-        return _displace(node, extent * direction / (3 * np.max(np.abs(direction))) + 0 * x)
+        return _displace(node, vector + 0 * np.asarray(node.position))
 
     return _map_components(state, move)
 
@@ -62,8 +66,29 @@ def squeeze(state: State, factor: float) -> Any:
     return _map_components(state, contract)
 
 
-def strain_state(state: State, strain: ArrayLike) -> Any:
-    """x → (1 + ε)·x for all particles and the cells that they live in."""
+def meet_constraints(state: State) -> Any:
+    """Particles moved to where their constraints hold, with velocities that keep them."""
+
+    def meet(node):
+        if not has_constraints(node):
+            return node
+        return node.displace(jnp.zeros_like(node.position)).constrain_velocities()
+
+    return _map_components(state, meet)
+
+
+def has_constraints(state: State) -> bool:
+    """Whether some particles are held by constraints."""
+    components = state.values() if isinstance(state, dict) else [state]
+    return any(isinstance(x, Particles) and x.constraints is not None for x in components)
+
+
+def strain_state(state: State, strain: ArrayLike, *, keeps_angles: bool = True) -> Any:
+    """x → (1 + ε)·x for all particles and the cells that they live in.
+
+    - `keeps_angles`: a box of right angles takes the diagonal of ε only, its lengths. Otherwise all of it, by a
+      `StrainedSpace`, which has no lengths.
+    """
 
     def stretch(node):
         if not isinstance(node, AbstractBodies):
@@ -76,11 +101,33 @@ def strain_state(state: State, strain: ArrayLike) -> Any:
         if isinstance(space, Triclinic):
             space = _replace_only_leaf(space, apply(space.vectors))
         elif isinstance(space, Box):
-            # A box of right angles takes the diagonal only: its lengths.
-            space = _replace_only_leaf(space, space.lengths * (1 + jnp.diagonal(strain)))
+            space = (
+                _replace_only_leaf(space, space.lengths * (1 + jnp.diagonal(strain)))
+                if keeps_angles
+                else StrainedSpace(space, strain)
+            )
         return node.replace(position=apply(node.position), space=space)
 
     return _map_components(state, stretch)
+
+
+def grow_cells(state: State, fraction: float) -> Any:
+    """Cells, and the particles in them, that are larger by this fraction along all axes."""
+
+    def grow(node):
+        if not has_cell(node):
+            return node
+        return strain_state(node, fraction * np.eye(node.dimension))
+
+    return _map_components(state, grow)
+
+
+def has_cell(state: State) -> bool:
+    """Whether some particles live in a cell that could change."""
+    components = state.values() if isinstance(state, dict) else [state]
+    return any(
+        isinstance(x, AbstractBodies) and isinstance(x.space, Box | Triclinic) for x in components
+    )
 
 
 def allows_any_strain(space: AbstractSpace) -> bool:
@@ -116,11 +163,23 @@ def _median_spacing(x: ArrayLike, space: AbstractSpace) -> Any:
 
 
 def _displace(particles: AbstractBodies, step: ArrayLike) -> Any:
+    if has_constraints(particles):
+        return _displace_constrained(particles, as_array_like(particles.position, step))
     x = as_array_like(particles.position, np.asarray(particles.position) + step)
     # Wrap as a drift does: positions stay in the box, and images count how often they crossed it.
     position, crossings = _wrap_with_image(x, particles.space)
     image = np.asarray(particles.image) + np.asarray(crossings)
     return particles.replace(position=position, image=as_array_like(particles.image, image))
+
+
+@jax.jit
+def _displace_constrained(particles: Particles, step: ArrayLike) -> Any:
+    return particles.displace(step)
+
+
+@jax.jit
+def _constrain_velocities(particles: Particles) -> Any:
+    return particles.constrain_velocities()
 
 
 @jax.jit

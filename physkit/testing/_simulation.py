@@ -25,7 +25,7 @@ from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 from ._compare import check_equal, check_finite, double_precision, leaves_by_name, typical_magnitude
 from ._gradient import check_gradient
 from ._integrator import physical_leaves
-from ._perturbed_states import perturb_positions
+from ._perturbed_states import meet_constraints, perturb_positions
 from ._trees import check_batch, flatten_floats, parameter_paths, perturb, random_like
 
 
@@ -85,7 +85,8 @@ def check_simulation(
     carry = init(sim, state, key=key)
 
     def outcome(at):
-        start = reinitialize_carry(at["sim"], at["state"], carry)
+        # A direction in which constraints break leads to no state: back to where they hold.
+        start = reinitialize_carry(at["sim"], meet_constraints(at["state"]), carry)
         return objective(simulate(at["sim"], start, steps).state)
 
     everything = {"sim": sim, "state": state}

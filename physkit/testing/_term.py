@@ -13,6 +13,7 @@ from physkit.core import (
     Cache,
     Clock,
     Fault,
+    ParameterError,
     State,
     StepCount,
     cast_floats,
@@ -23,7 +24,7 @@ from physkit.core import (
 
 from ._compare import check_equal, check_finite, check_structure, leaves_by_name
 from ._gradient import check_gradient
-from ._perturbed_states import perturb_positions, squeeze
+from ._perturbed_states import grow_cells, has_cell, perturb_positions, squeeze
 from ._trees import (
     check_batch,
     check_no_numbers_in_static,
@@ -57,6 +58,9 @@ class Examination:
         self.outputs = compiled(self._outputs)
         self.overflows = jax.jit(has_overflow)
         self.cache = self.init_cache(self.term, self.state)
+        # The state in a larger cell, if it may live there, and the cache that was carried there.
+        self.takes_other_cells = True
+        self.in_larger_cell: tuple[State, Cache] | None = None
 
     def init_cache(self, term: AbstractTerm, state: State) -> Any:
         """A new cache for `state`, grown until nothing overflows."""
@@ -113,6 +117,20 @@ class Examination:
         # In small steps, as a run goes: rebuilds happen on the way, at ever higher density.
         path = [squeeze(near, 1 - 0.025 * k) for k in range(1, 9)]
         self.evaluate_along(path, cache, "a squeeze by 20 % in small steps", compare)
+        self.check_other_cell(compare)
+
+    def check_other_cell(self, compare: str) -> None:
+        """As a barostat does: what was found for the first box is not that of another."""
+        if not has_cell(self.state):
+            return
+        larger = grow_cells(self.state, 0.01)
+        try:
+            self.init_cache(self.term, larger)
+        except ParameterError:
+            self.takes_other_cells = False  # such as one with a grid of this box, which says so
+            return
+        cache = self.evaluate_along([larger], self.cache, "a box that grew by 1 %", compare)
+        self.in_larger_cell = larger, cache
 
     def evaluate_along(self, path: list[Any], cache: Cache, how: str, compare: str) -> Any:
         """Carry `cache` along a path of states; at its end the value must be that of a fresh one."""

@@ -16,13 +16,14 @@ from physkit.core import (
     cond_for_batch,
     data,
     param,
+    replace_fields,
     static,
 )
 from physkit.geometry import Box, Free, Triclinic
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
 from physkit.particles import Particles
-from physkit.particles.forces import AbstractForce
+from physkit.particles.forces import AbstractExternalForce, AbstractForce
 from physkit.particles.forces.potentials import AbstractPairPotential
 
 
@@ -249,6 +250,90 @@ class NoVirial(AbstractPairForce):
         return jnp.zeros((self.particles(state).dimension,) * 2)
 
 
+class KeepsFirstBox(AbstractPairForce):
+    """Its cache is the volume of the box that it was made for; the forces know nothing of it."""
+
+    pressure: Float[Array, ""] = param(50.0)
+
+    def init(self, state):
+        return self.particles(state).space.volume
+
+    def __call__(self, clock, state, cache):
+        return self.force(clock, state), cache
+
+    def energy(self, clock, state, cache=None):
+        volume = self.particles(state).space.volume if cache is None else cache
+        return super().energy(clock, state) - self.pressure * volume
+
+    def virial(self, clock, state, cache=None):
+        volume = self.particles(state).space.volume if cache is None else cache
+        return super().virial(clock, state) + self.pressure * volume * jnp.eye(3)
+
+
+class ShearStress(AbstractPairForce):
+    """What a rectangular box cannot show by its lengths."""
+
+    def virial(self, clock, state, cache=None):
+        return super().virial(clock, state) + 0.1 * (1 - jnp.eye(3))
+
+
+class VirialWithoutMomentum(AbstractPairForce):
+    """Says that it does not conserve momentum; its virial is wrong all the same."""
+
+    conserves_momentum: ClassVar[bool] = False
+
+    def virial(self, clock, state, cache=None):
+        return 1.001 * super().virial(clock, state)
+
+
+class VirialFromOutside(AbstractExternalForce):
+    component: str | None = static(default=None)
+    stiffness: Float[Array, ""] = param(1.5)
+
+    def energy(self, clock, state, cache=None):
+        return 0.5 * self.stiffness * jnp.sum(self.particles(state).position ** 2)
+
+    def virial(self, clock, state, cache=None):
+        x = self.particles(state).position
+        return -self.stiffness * x.T @ x
+
+
+class AbstractParticleEnergies(AbstractPairForce):
+    """Half the energy of a pair to each of its particles, and the heat flux of that."""
+
+    def pairs(self, state):
+        r = self.separations(state)
+        u = self.height * jnp.exp(-jnp.sum(r**2, axis=-1) / self.width**2)
+        return r, u - jnp.diag(jnp.diagonal(u))
+
+    def particle_energies(self, clock, state, cache=None):
+        return 0.5 * jnp.sum(self.pairs(state)[1], axis=1)
+
+    def heat_flux(self, clock, state, cache=None):
+        r, u = self.pairs(state)
+        v = self.particles(state).velocity
+        both = jnp.sum(r * (v[:, None] + v[None, :]), axis=-1)
+        return 0.25 * jnp.einsum("ij,ijd->d", 2 / self.width**2 * u * both, r)
+
+
+class ParticleEnergies(AbstractParticleEnergies):
+    """Good."""
+
+
+class EnergiesOfAllPairsTwice(AbstractParticleEnergies):
+    def particle_energies(self, clock, state, cache=None):
+        return 2 * super().particle_energies(clock, state)
+
+
+class HeatOfOneOfEachPair(AbstractParticleEnergies):
+    """Leaves out what a particle's partner does."""
+
+    def heat_flux(self, clock, state, cache=None):
+        r, u = self.pairs(state)
+        mine = jnp.sum(r * self.particles(state).velocity[:, None], axis=-1)
+        return 0.25 * jnp.einsum("ij,ijd->d", 2 / self.width**2 * u * mine, r)
+
+
 class FirstIsSpecial(AbstractPairForce):
     """Depends on the order of the particles."""
 
@@ -444,6 +529,7 @@ GOOD_FORCES = [
     (PairForce, rectangular_box),
     (PairForce, tilted_box),
     (ListedForce, rectangular_box),
+    (ParticleEnergies, Free),
 ]
 BROKEN_FORCES = [
     (WrongSignForce, Free, r"the force against −∂energy/∂position"),
@@ -451,6 +537,12 @@ BROKEN_FORCES = [
     (BreaksThirdLaw, Free, r"the sum of all forces"),
     (DependsOnOrigin, Free, r"after translating all particles"),
     (NoVirial, rectangular_box, r"virial against minus the derivative of energy by strain"),
+    (KeepsFirstBox, rectangular_box, r"energy with a cache against without, in a box that grew"),
+    (ShearStress, rectangular_box, r"derivative of energy by strain \(shear\)"),
+    (VirialWithoutMomentum, Free, r"virial against minus the derivative of energy by strain"),
+    (VirialFromOutside, Free, r"virial against 0, as of any force from outside"),
+    (EnergiesOfAllPairsTwice, Free, r"the sum of particle_energies against the energy"),
+    (HeatOfOneOfEachPair, Free, r"heat_flux against Σ x \(F·v \+ dE/dt\)"),
     (FirstIsSpecial, Free, r"particles in another order"),
     (NaNAtZeroDistance, Free, r"∂energy/∂position.* not finite"),
     (FrozenWidth, Free, r"derivative by \['term'\]\.width.* of \['value'\]"),
@@ -624,6 +716,19 @@ class AddsFriction(AbstractVerlet):
     def step(self, plan, clock, state, aux):
         state, aux = super().step(plan, clock, state, aux)
         return state.replace(velocity=state.velocity * (1 - 1e-6 * jnp.abs(clock.dt))), aux
+
+
+class GrowsBoxByNoOrder(AbstractVerlet):
+    """Particles move as they should, in a box that grows with the root of dt."""
+
+    @property
+    def evolves_space(self):
+        return True
+
+    def step(self, plan, clock, state, aux):
+        growth = 1 + 1e-3 * jnp.sqrt(jnp.abs(clock.dt))
+        space = replace_fields(state.space, {"lengths": growth * state.space.lengths})
+        return super().step(plan, clock, state.replace(space=space), aux)
 
 
 class WrongInBatch(AbstractVerlet):

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import pytest
 
 from physkit.core import ParameterError
-from physkit.integrators import RK4, EquationsOfMotion
+from physkit.geometry import Box
+from physkit.integrators import RK4, EquationsOfMotion, VelocityVerlet
 from physkit.observe import Every, KineticEnergy, Momentum
+from physkit.particles import DistanceConstraints, Particles, constrain
 from physkit.simulate import Simulation
 from physkit.testing import (
     _simulation as battery,
@@ -68,6 +70,18 @@ class TestIntegrator:
         with pytest.raises(AssertionError, match=message):
             self.check(kind)
 
+    def test_a_box_counts_among_what_must_converge(self):
+        particles = irregular_particles(Box([30.0, 30.0, 30.0]), n=2)
+        grows = specimens.GrowsBoxByNoOrder(PairForce())
+        with pytest.raises(AssertionError, match=r"the error falls with order"):
+            check_integrator(grows, particles, 0.05, order=2, steps=4)
+
+    @pytest.mark.slow
+    def test_particles_with_constraints(self):
+        check_integrator(
+            VelocityVerlet(PairForce()), bonded_particles(), 0.05, order=2, symmetric=True
+        )
+
 
 class TestSimulation:
     def simulation(self, kind=specimens.Verlet, **more):
@@ -82,6 +96,10 @@ class TestSimulation:
             8,
             conserved={"energy": (total_energy(), 1e-2), "momentum": (Momentum(), 1e-12)},
         )
+
+    @pytest.mark.slow
+    def test_particles_with_constraints(self):
+        check_simulation(Simulation(VelocityVerlet(PairForce()), 0.02), bonded_particles(), 3)
 
     def test_broken_conservation(self):
         with pytest.raises(AssertionError, match=r"kinetic is not conserved: computed .* at step"):
@@ -175,6 +193,14 @@ class Counter(list):
 
     def __eq__(self, other):
         return self is other
+
+
+def bonded_particles():
+    """Two bonds of constant length, and two particles that are free."""
+    constraints = DistanceConstraints([[0, 1], [2, 3]], [2.05, 1.2])
+    loose = irregular_particles()
+    bonded = Particles(loose.position, loose.velocity, loose.mass, constraints=constraints)
+    return constrain(bonded)
 
 
 def total_energy():

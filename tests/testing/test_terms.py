@@ -1,9 +1,12 @@
 """The battery for potentials, forces and tendencies: good specimens pass, broken ones fail as expected."""
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from physkit.core import DeclarationError
+from physkit.particles import Particles, RigidBodies
+from physkit.particles.forces import LennardJones, Pairwise, SiteForce
 from physkit.testing import check_force, check_potential, check_tendency
 
 from . import specimens
@@ -48,6 +51,17 @@ def test_a_force_is_examined_in_double_precision_whatever_the_state():
 def test_broken_forces_fail(force, space, message):
     with pytest.raises(AssertionError, match=message):
         check_force(force(), irregular_particles(space()))
+
+
+@pytest.mark.slow
+def test_a_force_that_names_components():
+    bodies = RigidBodies(
+        3.0 * np.eye(3), [1.0, 2.0, 2.5], sites=[[0.3, 0, 0], [-0.3, 0, 0.1]], site_mass=0.5
+    )
+    others = Particles([[1.0, 1.0, 1.0], [2.5, 1.0, 1.2]])
+    pairs = Pairwise(LennardJones(), cutoff=20.0, exclude=bodies.site_pairs)
+    force = SiteForce(pairs, ["water", "ions"])
+    check_force(force, {"water": bodies, "ions": others})
 
 
 def test_a_sum_of_forces_is_refused():
