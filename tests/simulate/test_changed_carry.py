@@ -174,6 +174,23 @@ def test_what_other_observers_have_accumulated_is_refused(verb, before, after, m
         verb(recording(*after), carry, 50)
 
 
+@pytest.mark.parametrize("verb", [quiet, pk.simulate])
+def test_another_dt_lets_time_jump_and_says_so(verb):
+    carry = verb(trapped(1.0), BEAD, 10).carry
+    with pytest.warns(pk.errors.PhyskitWarning, match=r"come to t = 1, .* at t = 2, .*t0=1\)"):
+        verb(trapped(1.0, dt=0.2), carry, 1)
+    verb(trapped(1.0, dt=0.2, t0=-1.0), carry, 1)  # the same time
+    verb(trapped(1.0, dt=0.2, t0=1.0), carry.state, 1)
+
+
+@pytest.mark.parametrize("verb", [quiet, pk.simulate])
+def test_correlations_do_not_go_on_with_another_dt(verb):
+    correlate = [pk.MeanSquareDisplacement(1, 10)]
+    carry = verb(trapped(1.0, observers=correlate), BEAD, 10).carry
+    with pytest.raises(pk.errors.ParameterError, match=r"other observers(.|\n)*: dt .* 0\.1 in"):
+        verb(trapped(1.0, dt=0.2, t0=-1.0, observers=correlate), carry, 10)
+
+
 def test_a_list_leaves_out_the_pairs_of_now():
     state = pk.Particles(
         [[1.0, 1, 1], [2.0, 1, 1], [1, 2.1, 1], [4, 4, 4]], space=pk.Box([8.0] * 3)

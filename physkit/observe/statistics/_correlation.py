@@ -1,6 +1,7 @@
 """Correlations in time, averaged over many time origins: mean-square displacement, velocity autocorrelation."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -40,6 +41,8 @@ class AbstractCorrelation(AbstractObserver):
     """
 
     interval: eqx.AbstractVar[int]
+    needs_equal_times: ClassVar[bool] = True
+
     lags: eqx.AbstractVar[int]
     component: eqx.AbstractVar[str | None]
     species: eqx.AbstractVar[int | None]

@@ -1,14 +1,23 @@
 """Whether a carry belongs to a simulation."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PhyskitError, PyTree, State, explain_traced_values
-from physkit.storage import Identity, compare_identities, describe_numbers
+from physkit.core import (
+    ParameterError,
+    PhyskitError,
+    PhyskitWarning,
+    PyTree,
+    State,
+    explain_traced_values,
+    is_concrete,
+)
+from physkit.storage import Identity, compare_identities, describe_array, describe_numbers
 
 from ..distributed._domain import cast_to_state_precision
 from ..distributed._gather import is_part_shape
@@ -24,6 +33,7 @@ _START_ANEW = (
     "int(carry.step) of the simulation that made it"
 )
 _observers: ArrayNotes[Identity] = ArrayNotes()  # by what they have accumulated
+_clocks: ArrayNotes[tuple[float, float]] = ArrayNotes()  # t0 and dt, by the number of steps
 
 
 def remember_observers(sim: Simulation, carry: Carry | ShardedCarry) -> None:
@@ -33,11 +43,40 @@ def remember_observers(sim: Simulation, carry: Carry | ShardedCarry) -> None:
         _observers.add(accumulated, _identity_of_observers(sim, carry))
 
 
+def remember_time(sim: Simulation, carry: Carry | ShardedCarry) -> None:
+    """Note which time the step of `carry` is (host only)."""
+    if is_concrete((sim.t0, sim.dt)):
+        _clocks.add(_one_device_form(carry).step, (float(sim.t0), float(sim.dt)))
+
+
+def _warn_of_jump_in_time(sim: Simulation, carry: Carry | ShardedCarry) -> None:
+    """Warn of a carry that would go on at another time than it has come to."""
+    known = _clocks.find(_one_device_form(carry).step)
+    if known is None or not is_concrete((sim.t0, sim.dt)):
+        return
+    clock = float(sim.t0), float(sim.dt)
+    if clock == known:
+        return
+    steps = int(carry.step)
+    (t0, dt), (new_t0, new_dt) = known, clock
+    was, goes_on = t0 + steps * dt, new_t0 + steps * new_dt
+    if abs(goes_on - was) > 1e-3 * abs(new_dt) + 1e-6 * abs(was):
+        warnings.warn(
+            f"this carry has come to t = {was:.6g}, and with t0 = {new_t0:g} and dt = {new_dt:g} it goes on at "
+            f"t = {goes_on:.6g}, since t = t0 + n·dt: for time to go on, start from carry.state at "
+            f"Simulation(…, t0={was:.6g})",
+            PhyskitWarning,
+            stacklevel=7,
+        )
+
+
 def _identity_of_observers(sim: Simulation, carry: Carry | ShardedCarry) -> Identity:
     accumulated = _one_device_form(carry).observer_state
     sim = cast_to_state_precision(sim, carry)
+    dt = {"dt": describe_array(sim.dt)}
     sections = {
         f"{type(observer).__name__} ({k})": describe_numbers(observer)
+        | (dt if observer.needs_equal_times else {})
         for k, (observer, own) in enumerate(zip(sim.observers, accumulated, strict=True))
         if jax.tree.leaves(own)
     }
@@ -71,6 +110,7 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
             "this carry is in the layout of devices, or of a batch: continue from Run.carry or "
             "Result.carry, whose state is whole, or vmap"
         )
+    _warn_of_jump_in_time(sim, carry_or_state)
     carry = _one_device_form(carry_or_state)
     for kind, in_carry, in_sim in (
         ("observers", len(carry.observer_state), len(sim.observers)),

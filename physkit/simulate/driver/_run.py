@@ -37,7 +37,12 @@ from ..loop._chunk_scheduler import ChunkScheduler
 from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS, ChunkDriver
-from ._compatibility import explain_carry_errors, remember_observers, require_no_run
+from ._compatibility import (
+    explain_carry_errors,
+    remember_observers,
+    remember_time,
+    require_no_run,
+)
 from ._progress import Progress
 from ._recorder import Recorder
 from ._run_progress import ProgressCaller, RunProgress
@@ -200,6 +205,7 @@ def _advance(
     bar.close()
     remember_parameters(sim, carry if isinstance(carry, Carry) else carry.carry)
     remember_observers(sim, carry)
+    remember_time(sim, carry)
     return Run(
         carry=carry,
         frames=recorder.frames(),

@@ -44,7 +44,12 @@ from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key,
 from ..loop._entry import require_simulation
 from ..loop._init import HIDDEN_NUMBERS, check_visible_start, init, plans_start
 from ..loop._simulation import Simulation
-from ._compatibility import explain_carry_errors, remember_observers, require_no_run
+from ._compatibility import (
+    explain_carry_errors,
+    remember_observers,
+    remember_time,
+    require_no_run,
+)
 from ._same_start import require_same_start
 
 
@@ -125,6 +130,7 @@ def simulate(
             result = simulate_on_one_device(steps, sim, carry_or_state, key)
             if not is_tracing():
                 remember_observers(sim, result.carry)
+                remember_time(sim, result.carry)
             return result
         # The adjoint wraps the whole SPMD program. Differentiated inside of it, a number that is replicated
         # over the domain would count once for each device.
