@@ -109,6 +109,10 @@ class ParticleMeshEwald(AbstractEwaldSum):
         self.kernel = kernels[order]()
         self.mesh = _as_mesh(mesh, order)
 
+    @property
+    def resolution_choices(self) -> tuple[tuple[str, float | int | None], ...]:
+        return (*super().resolution_choices, ("order", self.kernel.order))
+
     def choose_resolution(self, cell: np.ndarray, num_charges: int) -> tuple[int, int, int]:
         return mesh_points(cell, self.splitting, self.tolerance, self.kernel.order, num_charges)
 

@@ -321,7 +321,12 @@ def test_a_pair_that_is_excluded_twice_is_excluded_once():
         (
             lambda: pk.ParticleMeshEwald(2.3, 1e-2),
             lambda: pk.ParticleMeshEwald(2.3, 1e-5),
-            "mesh for .*0.01, .*1e-05",
+            "mesh for .*0.01.*, .*1e-05",
+        ),
+        (
+            lambda: pk.ParticleMeshEwald(2.3, 1e-2, order=6),
+            lambda: pk.ParticleMeshEwald(2.3, 1e-2, order=4),
+            "mesh for .*order=6, .*order=4",
         ),
     ],
 )

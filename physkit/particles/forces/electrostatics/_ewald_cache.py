@@ -1,6 +1,6 @@
 """What Ewald sums carry from step to step."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from physkit.core import Faults, Module, ParameterError, static
 
@@ -8,12 +8,14 @@ from ..bonded._sharded_tuples import ShardedTuples
 from ..pairs._pair_cache import PairCache
 
 Resolution = tuple[Any, Any, Any]  # numbers along each axis
+# What a resolution is chosen by, by name.
+ResolutionChoices: TypeAlias = tuple[tuple[str, float | int | None], ...]
 
 
 class EwaldCache(Module):
     """What an Ewald sum carries: near pairs, tables of excluded ones, and how finely space is resolved.
 
-    - `cutoff`, `tolerance`: those that `resolution` is for.
+    - `chosen_for`: what `resolution` is for, by name: the cutoff, the tolerance, the order of splines.
     """
 
     pairs: PairCache
@@ -22,18 +24,16 @@ class EwaldCache(Module):
     resolution: Resolution = static()
     # Compared, never computed with. As labels they are not in checkpoints, from which a cache is loaded into
     # one of the force that goes on, with the resolution of that.
-    cutoff: float | None = static(metadata={"label": True})
-    tolerance: float = static(metadata={"label": True})
+    chosen_for: ResolutionChoices = static(metadata={"label": True})
 
     def require_resolution_for(
-        self, cutoff: float | None, tolerance: float, name: str, given: Resolution | None
+        self, choices: ResolutionChoices, name: str, given: Resolution | None
     ) -> None:
-        """**Errors:** `ParameterError` where the sum that goes on has another cutoff or tolerance, or gives
-        another resolution: with its own splitting, that of this cache would leave out waves.
+        """**Errors:** `ParameterError` where the sum that goes on chooses by other numbers, or gives another
+        resolution: with its own splitting or splines, that of this cache would not be enough.
         """
-        if (cutoff, tolerance) != (self.cutoff, self.tolerance):
-            carried = f"for cutoff={self.cutoff:g} and tolerance={self.tolerance:g}"
-            own = f"cutoff={cutoff:g} and tolerance={tolerance:g}"
+        if choices != self.chosen_for:
+            carried, own = f"for {_in_words(self.chosen_for)}", _in_words(choices)
         elif given not in (None, self.resolution):
             carried, own = f"{self.resolution}", f"{name}={given}"
         else:
@@ -42,3 +42,8 @@ class EwaldCache(Module):
             f"the Ewald sum in this carry is of another simulation: it holds {name} {carried}, and the force "
             f"has {own}; start from carry.state"
         )
+
+
+def _in_words(choices: ResolutionChoices) -> str:
+    parts = [f"{name}={value:g}" for name, value in choices if value is not None]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

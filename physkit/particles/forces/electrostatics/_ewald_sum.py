@@ -35,7 +35,7 @@ from ..pairs._pair_kernels import with_charge_unit
 from ..pairs._pairwise import Pairwise
 from ..potentials import DampedCoulomb, SmearedCoulomb
 from ._energies_of_charges import AbstractForceOfCharges
-from ._ewald_cache import EwaldCache, Resolution
+from ._ewald_cache import EwaldCache, Resolution, ResolutionChoices
 from ._lattice_energy import (
     ChargeSums,
     Clouds,
@@ -114,6 +114,11 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         assert self.near.cutoff is not None  # checked when it was made
         return splitting(self.near.cutoff, self.tolerance)
 
+    @property
+    def resolution_choices(self) -> ResolutionChoices:
+        """What the resolution is chosen by, besides cell and charges, by name."""
+        return (("cutoff", self.near.cutoff), ("tolerance", self.tolerance))
+
     # --- as a force -----------------------------------------------------------------------------
 
     @property
@@ -160,7 +165,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         tables = None if excluded is None else excluded.init(state)
         faults = Faults.none().set_if(Fault.NET_CHARGE, self._is_unbalanced(particles))
         pairs, resolution = self.near.init(state), self._resolution(particles)
-        return EwaldCache(pairs, tables, faults, resolution, self.near.cutoff, self.tolerance)
+        return EwaldCache(pairs, tables, faults, resolution, self.resolution_choices)
 
     def __call__(
         self, clock: Clock, state: State, cache: EwaldCache
@@ -366,7 +371,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         given = getattr(self, self.resolution_name)
         if cache is not None:
             name = self.resolution_name
-            cache.require_resolution_for(self.near.cutoff, self.tolerance, name, given)
+            cache.require_resolution_for(self.resolution_choices, name, given)
             return cache.resolution
         if given is not None:
             return given
