@@ -32,7 +32,10 @@ def stretch(
         )
     space = particles.space.stretch(matrix)
     if particles.constraints is not None:
-        return _stretch_centers(particles, matrix, velocities).replace(space=space)
+        moved = _stretch_centers(particles, matrix, velocities)
+        # Shapes stay, so that a cluster at a border may be moved over it.
+        position, crossed = space.wrap_with_image(moved.position)
+        return moved.replace(position=position, image=moved.image + crossed, space=space)
     position = matmul(particles.position, matrix.T)
     moved = particles.replace(position=position, space=space)
     if velocities is None:

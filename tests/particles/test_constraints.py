@@ -286,6 +286,17 @@ def test_a_box_is_stretched_with_rigid_molecules():
     np.testing.assert_allclose(after[1], before[1] / 1.1, atol=1e-13)
 
 
+def test_what_a_shrinking_box_moves_over_its_border_is_wrapped():
+    """Centers move, shapes stay: the end of a rod at the border is beyond that of a smaller box."""
+    rod = DistanceConstraints([[0, 1]], 1.0)
+    p = Particles([[8.95, 5.0, 5.0], [9.95, 5.0, 5.0]], space=Box([10.0] * 3), constraints=rod)
+    moved = stretch(p, 0.95 * jnp.eye(3))
+    np.testing.assert_allclose(moved.position[:, 0], [8.4775, 9.4775], atol=1e-12)
+    moved = stretch(p, 0.9 * jnp.eye(3))
+    np.testing.assert_allclose(moved.position[:, 0], [8.005, 0.005], atol=1e-12)
+    np.testing.assert_allclose(moved.unwrapped[:, 0], [8.005, 9.005], atol=1e-12)
+
+
 @pytest.mark.slow
 def test_andersen_collides_with_whole_molecules():
     """Without forces: each component of the velocities of the rigid molecules holds half k_B T."""
