@@ -93,7 +93,9 @@ def compile_solver(
     """Compiled functions for one start, or for many under `vmap`."""
     has_arrays = any(map(eqx.is_array, jax.tree.leaves(method)))  # and no hash
     make = _compile_steps.__wrapped__ if has_arrays else _compile_steps
-    init, step = make(method, problem.kind, problem.count, precision, many)
+    # Part of what is kept, since solvers count steps in it.
+    integers = jax.dtypes.canonicalize_dtype(int)
+    init, step = make(method, problem.kind, problem.count, precision, integers, many)
     if not many:
         return CompiledSolver(
             init, lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)), step
@@ -107,9 +109,15 @@ def compile_solver(
 # The next fit by this method of as many residuals traces nothing of it anew.
 @functools.lru_cache(maxsize=32)
 def _compile_steps(
-    method: AbstractIterative, kind: Kind, num_residuals: int, precision: np.dtype, many: bool
+    method: AbstractIterative,
+    kind: Kind,
+    num_residuals: int,
+    precision: np.dtype,
+    integers: np.dtype,
+    many: bool,
 ) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
     """The solver's compiled `init` and `step`, which know of the objective only its evaluations."""
+    del integers  # JAX's own, whose programs are others
     solver = method.solver(precision)
     tolerance = step_tolerance(precision)
     near = 1e-3 * tolerance  # so near that one step more makes no difference
