@@ -455,3 +455,9 @@ def test_pressure_of_constrained_particles_without_forces():
     frames = pk.simulate(sim, {"rod": rod, "free": free}, 1).frames
     # Without forces and without motion of its center a molecule has no pressure: 2 K + W = 0.
     np.testing.assert_allclose([frames["rod"], frames["both"]], 0, atol=1e-12)
+
+
+def test_the_pressure_of_rigid_molecules_is_in_their_precision():
+    p = water(dtype=np.float32)
+    sim = pk.Simulation(pk.VelocityVerlet(FREE), dt=0.02)
+    assert pk.evaluate(sim, p, p=pk.Pressure())["p"].dtype == np.float32

@@ -84,10 +84,10 @@ def _constraint_virial(snapshot: Snapshot, component: str | None) -> Float[Array
     # Constraints hold what no force acts on, too.
     is_named = component is None and isinstance(snapshot.state, dict)
     names = tuple(snapshot.state) if is_named else (component,)
-    total = jnp.zeros(())
+    parts = []
     for name in names:
         particles = get_component(snapshot.state, name)
         if isinstance(particles, AbstractBodies) and particles.constraints is not None:
             force = found.get(name, jnp.zeros_like(particles.position))
-            total = total + particles.constraints.virial(particles, force)
-    return total
+            parts.append(particles.constraints.virial(particles, force))
+    return sum(parts[1:], parts[0])
