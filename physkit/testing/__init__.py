@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from physkit.core import import_on_use as _import_on_use
 
 if TYPE_CHECKING:
-    from ._compare import check_equal as check_equal, check_finite as check_finite
+    from ._compare import (
+        TOLERANCES as TOLERANCES,
+        check_equal as check_equal,
+        check_finite as check_finite,
+        tolerance as tolerance,
+    )
     from ._devices import check_devices as check_devices
     from ._force import check_force as check_force
     from ._gradient import check_gradient as check_gradient
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
     from ._reversible import check_reversible as check_reversible
     from ._simulation import check_simulation as check_simulation
     from ._tendency import check_tendency as check_tendency
-    from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance
     from ._units import Units as Units, check_units as check_units
 else:
     __getattr__, __dir__, __all__ = _import_on_use(__name__)

@@ -16,10 +16,10 @@ from ._compare import (
     check_finite,
     double_precision,
     leaves_by_name,
+    tolerance,
     typical_magnitude,
 )
 from ._integrator import physical_leaves
-from ._tolerances import tolerance
 from ._trees import first_line, flatten_floats, random_like
 
 

@@ -10,8 +10,14 @@ import numpy as np
 
 from physkit.core import Module, PyTree, cast_floats, explain_call
 
-from ._compare import check_equal, check_finite, double_precision, leaves_by_name, typical_magnitude
-from ._tolerances import tolerance
+from ._compare import (
+    check_equal,
+    check_finite,
+    double_precision,
+    leaves_by_name,
+    tolerance,
+    typical_magnitude,
+)
 from ._trees import (
     as_array_like,
     first_line,

@@ -152,19 +152,3 @@ def test_a_descent_that_ran_out_of_patience_is_finished_and_no_other(tmp_path):
     # The rate is deep within the closures of the optimizer's functions.
     with pytest.raises(pk.errors.MismatchError):
         repeat(0.4)
-
-
-def test_the_file_of_a_descent_with_another_number_in_its_loss_is_refused(tmp_path):
-    def go_on(weight):
-        weight = jnp.asarray(weight)
-        loss = lambda m: (m - 3.0) ** 2 + weight * (m - 1.0) ** 2  # of one gradient at the start
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return pk.fit(
-                loss, jnp.asarray(1.0), where=lambda m: {"m": m}, progress=False,
-                method=pk.fitting.Optax(optax.sgd(0.05), steps=5), to=tmp_path / "descent.h5",
-            )  # fmt: skip
-
-    go_on(10.0)
-    with pytest.raises(pk.errors.MismatchError):
-        go_on(0.0)

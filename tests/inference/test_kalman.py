@@ -203,10 +203,6 @@ def test_what_the_filter_cannot_use_is_said():
     members = jax.vmap(lambda x: ring.replace(position=x))(jnp.ones((5, 1, 1)))
     with pytest.raises(errors.ParameterError, match="box that repeats have no mean"):
         make(states=members, observe=lambda p: p.position[0])
-    ring = pk.Particles(jnp.zeros((1, 1)), space=pk.Box([10.0]))
-    members = jax.vmap(lambda x: ring.replace(position=x))(jnp.ones((5, 1, 1)))
-    with pytest.raises(errors.ParameterError, match="box that repeats have no mean"):
-        make(states=members, observe=lambda p: p.position[0])
     with pytest.raises(errors.ParameterError, match="above 0"):
         Localization([0.0], [0.0], radius=0.0)
 

@@ -272,30 +272,3 @@ def test_a_weak_force_beside_a_strong_one_is_that_of_now():
         pk.simulate(sim, x, 1).state.velocity[1, 0] for x in (carry.replace(state=moved), moved)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
-def recording(*observers):
-    return pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1, observers=list(observers))
-
-
-@pytest.mark.parametrize("verb", [quiet, pk.simulate])
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (
-            [pk.Average(10, e=pk.KineticEnergy())],
-            [pk.Average(10, e=pk.PotentialEnergy())],
-            "KineticEnergy",
-        ),
-        (
-            [pk.MeanSquareDisplacement(1, 10)],
-            [pk.MeanSquareDisplacement(5, 10)],
-            r"interval 1 in the carry, 5 here",
-        ),
-    ],
-)
-def test_what_other_observers_have_accumulated_is_refused(verb, before, after, message):
-    carry = verb(recording(*before), BEAD, 50).carry
-    verb(recording(*before), carry, 50)
-    with pytest.raises(pk.errors.ParameterError, match=rf"other observers(.|\n)*{message}"):
-        verb(recording(*after), carry, 50)

@@ -223,15 +223,3 @@ def test_more_than_rounding_of_a_number_is_refused(tmp_path):
     go(0.1)
     with pytest.raises(MismatchError, match=r"the simulation: \.dt"):
         go(0.10001)
-
-
-def test_more_than_rounding_of_a_number_is_refused(tmp_path):
-    def go(step):
-        sim = Simulation(RandomWalk(), jnp.asarray(step, jnp.float32), observers=Every(1, x=x_of))
-        start = particles()
-        start = jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == float else x, start)
-        return quiet(sim, start, 2, key=1, to=tmp_path, resume=True)
-
-    go(0.1)
-    with pytest.raises(MismatchError, match=r"the simulation: \.dt"):
-        go(0.10001)

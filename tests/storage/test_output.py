@@ -350,21 +350,6 @@ def test_frames_beside_those_of_another_run_are_refused(tmp_path):
     assert list(pk.open(tmp_path / "out")) == ["x"]
 
 
-def test_frames_beside_those_of_another_run_are_refused(tmp_path):
-    run = functools.partial(pk.run, steps=2, progress=False, to=tmp_path / "out")
-    start = pk.Particles([[1.0, 0.3]], [[0.0, 0.5]])
-    method = pk.VelocityVerlet(pk.HarmonicTrap(1.0))
-    run(
-        pk.Simulation(method, dt=0.1, observers=pk.Every(1, x=pk.Positions())),
-        start,
-        checkpoint=tmp_path / "a",
-    )
-    energies = pk.Simulation(method, dt=0.1, observers=pk.Every(1, e=pk.TotalEnergy()))
-    with pytest.raises(FileError, match="is of another run, which recorded other quantities"):
-        run(energies, start, checkpoint=tmp_path / "b")
-    assert list(pk.open(tmp_path / "out")) == ["x"]
-
-
 def test_commits_wait_until_they_are_due(tmp_path):
     out = simple(tmp_path)
     out.add({"e": numbers(1)}, {"e": np.array([6])})

@@ -370,8 +370,7 @@ class AbstractEwaldSum(AbstractForceOfCharges):
         """
         given = getattr(self, self.resolution_name)
         if cache is not None:
-            name = self.resolution_name
-            cache.require_resolution_for(self.resolution_choices, name, given)
+            cache.require_resolution_for(self.resolution_choices, self.resolution_name, given)
             return cache.resolution
         if given is not None:
             return given
