@@ -54,8 +54,11 @@ def test_a_first_run_compiles_few_programs_and_another_none(name, key):
 def test_a_run_that_goes_on_with_other_numbers_compiles_one_program(key):
     build = SYSTEMS["kepler"]
     (sim, state), (other, _) = build(), build()
-    other = replace_fields(other, {"dt": as_device_array(0.9 * np.asarray(sim.dt))})
     steps = sim.observation_period
+    # At another dt, and at the time that the carry has come to.
+    dt = np.asarray(sim.dt)
+    numbers = {"dt": as_device_array(0.9 * dt), "t0": as_device_array(0.1 * dt * steps)}
+    other = replace_fields(other, numbers)
     carry = pk.run(sim, state, steps, key=key, progress=False).carry
     jax.clear_caches()
     pk.run(sim, state, steps, key=key, progress=False)  # the chunk, once more
