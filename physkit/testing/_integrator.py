@@ -70,7 +70,8 @@ def check_integrator(
     - `dt`, `steps`: the coarsest step, and how many of it. Errors of dt, dt/2, dt/4 and dt/8 must
       lie in the asymptotic range and above round-off.
     - `order`: claimed order; the fitted slope may differ by 0.2. None: not checked (noise).
-    - `exact`: the solution, `(state, t) → state` or any tree of arrays as `exact(state, 0)` is;
+    - `exact`: the solution, `(state, t) → state`, or a tree of the arrays that are compared: of particles
+      unwrapped positions and velocities, and the cell in a box;
       or `reference`: a trusted integrator, run with dt/64. Without either, solutions of successive
       steps are compared with one another, which shows the order but not what is converged to.
     - `symmetric`: a step with −dt undoes a step with dt.

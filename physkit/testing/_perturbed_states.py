@@ -38,8 +38,7 @@ def perturb_positions(state: State, seed: int, size: float = 1.0) -> Any:
 
 def translate(state: State, seed: int) -> Any:
     """All particles of all components moved by one and the same vector, about a third of their extent."""
-    components = state.values() if isinstance(state, dict) else [state]
-    bodies = [x for x in components if isinstance(x, AbstractBodies)]
+    bodies = [x for x in _components(state) if isinstance(x, AbstractBodies)]
     places = np.concatenate([np.asarray(x.position) for x in bodies])
     extent = float(np.max(places) - np.min(places)) + max(map(typical_spacing, bodies))
     direction = random_like(bodies[0].position[:1], seed)  # (1, dim)
@@ -79,8 +78,7 @@ def meet_constraints(state: State) -> Any:
 
 def has_constraints(state: State) -> bool:
     """Whether some particles are held by constraints."""
-    components = state.values() if isinstance(state, dict) else [state]
-    return any(isinstance(x, Particles) and x.constraints is not None for x in components)
+    return any(isinstance(x, Particles) and x.constraints is not None for x in _components(state))
 
 
 def strain_state(state: State, strain: ArrayLike, *, keeps_angles: bool = True) -> Any:
@@ -124,9 +122,9 @@ def grow_cells(state: State, fraction: float) -> Any:
 
 def has_cell(state: State) -> bool:
     """Whether some particles live in a cell that could change."""
-    components = state.values() if isinstance(state, dict) else [state]
     return any(
-        isinstance(x, AbstractBodies) and isinstance(x.space, Box | Triclinic) for x in components
+        isinstance(x, AbstractBodies) and isinstance(x.space, Box | Triclinic)
+        for x in _components(state)
     )
 
 
@@ -197,6 +195,11 @@ def _replace_only_leaf(space: AbstractSpace, value: ArrayLike) -> AbstractSpace:
     leaves, structure = jax.tree.flatten(space)
     assert len(leaves) == 1
     return jax.tree.unflatten(structure, [value])
+
+
+def _components(state: State) -> list[Any]:
+    """The components of a state, which may be one itself."""
+    return list(state.values()) if isinstance(state, dict) else [state]
 
 
 def _map_components(state: State, function: Any) -> Any:

@@ -1,11 +1,12 @@
 """How the programs of a fit are compiled."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.fit import _program, select
+from physkit.fit import LevenbergMarquardt, _program, fit, select
 from physkit.fit.solve._bounds import Unbounded
 from physkit.fit.solve._coordinates import make_coordinates
 from physkit.fit.solve._problem import ObjectiveInputs, is_small
@@ -46,3 +47,34 @@ def test_plain_kernels_are_for_small_programs_only(monkeypatch, data, is_small, 
     program = _program.compile_by_content(lambda x: x * measured, is_small=is_small)
     np.testing.assert_array_equal(program(jnp.asarray(2.0)), np.full(data, 2.0))
     assert calls == [expected]
+
+
+def test_a_second_fit_traces_no_step_of_its_method(monkeypatch):
+    """Its objective it does: what that closes over may have changed."""
+    traced = []
+    trace = eqx.filter_make_jaxpr
+
+    def note(function):
+        traced.append(getattr(function, "__name__", ""))
+        return trace(function)
+
+    monkeypatch.setattr(eqx, "filter_make_jaxpr", note)
+    t = jnp.linspace(0.0, 1.0, 7)
+
+    def fit_decay(rate):
+        traced.clear()
+        measured = jnp.exp(-rate * t)
+        found = fit(
+            lambda m: jnp.exp(-m["rate"] * t) - measured,
+            {"rate": jnp.asarray(1.0)},
+            where=lambda m: m["rate"],
+            method=LevenbergMarquardt(max_steps=97),  # as no other test has it
+            progress=False,
+        )
+        np.testing.assert_allclose(found.model["rate"], rate, rtol=1e-6)
+        return list(traced)
+
+    assert {"init", "step_if_active"} <= set(fit_decay(1.7))
+    again = fit_decay(2.3)
+    assert "with_jacobian" in again
+    assert not {"init", "step_if_active"} & set(again)
