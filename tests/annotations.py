@@ -8,6 +8,7 @@ where an annotation has a shape: the same annotations in less than half of the t
 import functools
 import inspect
 import typing
+from types import CodeType
 from typing import Any
 
 import jaxtyping
@@ -15,6 +16,7 @@ from beartype import BeartypeConf, beartype
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 _check = beartype(conf=BeartypeConf(violation_type=jaxtyping.TypeCheckError))
+_checked_within: set[CodeType] = set()  # functions that others define whenever they are called
 
 
 def install() -> None:
@@ -42,6 +44,11 @@ def checked(target: Any) -> Any:
     written = dict(getattr(target, "__annotations__", {}))
     if not written or getattr(target, "__no_type_check__", False):
         return target
+    if "<locals>" in target.__qualname__:
+        # To make a check takes longer than most calls: the first of each is checked.
+        if target.__code__ in _checked_within:
+            return target
+        _checked_within.add(target.__code__)
     hints = {name: _resolved(hint, target.__globals__) for name, hint in written.items()}
     target.__annotations__ = hints  # beartype reads them here, once
     function = _check(target)

@@ -180,6 +180,7 @@ from .numerics._lagged_products import lagged_products as lagged_products
 from .numerics._linear_call import (
     LINEAR_CALL as LINEAR_CALL,
     linear_call as linear_call,
+    trace_linear_call as trace_linear_call,
     vary_alike as vary_alike,
 )
 from .numerics._matrix_products import (

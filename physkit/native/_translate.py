@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import LINEAR_CALL, is_concrete, vary_alike
+from physkit.core import LINEAR_CALL, is_concrete, trace_linear_call, vary_alike
 
 from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
 
@@ -138,9 +138,7 @@ class Translation:
             return self.call(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), values)
         if name == LINEAR_CALL:
             # Its implementation computes the value; what it adds are derivatives.
-            inner = jax.make_jaxpr(lambda *arrays: primitive.impl(*arrays, **params))(
-                *(v.aval for v in equation.invars)
-            )
+            inner = trace_linear_call(equation)
             return self.call(inner.jaxpr, inner.consts, values)
         if not any(isinstance(v, Symbolic) for v in values):
             out = primitive.bind(*vary_alike(values), **params)

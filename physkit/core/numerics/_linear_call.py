@@ -148,6 +148,12 @@ def _lower(*args, forward, transpose, num_residuals, shapes):
     return forward(list(args[:num_residuals]), list(args[num_residuals:]))
 
 
+def trace_linear_call(equation: Any) -> Any:
+    """The closed program of an operation `LINEAR_CALL` in a traced program."""
+    operands = [x.val if hasattr(x, "val") else x.aval for x in equation.invars]
+    return jax.make_jaxpr(partial(_lower, **equation.params))(*operands)
+
+
 def _evaluate(*args, forward, transpose, num_residuals, shapes):
     """The primitive outside of any trace: compiled, not operation by operation."""
     del transpose, shapes

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from physkit.core import LINEAR_CALL, is_concrete, programs_of
+from physkit.core import LINEAR_CALL, is_concrete, programs_of, trace_linear_call
 
 # What computes each number from those in the same place.
 _ELEMENTWISE = {
@@ -69,10 +69,7 @@ def _is_local_operation(equation: Any, shape: Shape) -> bool:
         is_stacked = any(len(v.aval.shape) > len(shape) for v in outputs)
         return not (over_rows or is_stacked) and all(_is_local(p, shape) for p in programs)
     if name == LINEAR_CALL:
-        program = jax.make_jaxpr(lambda *x: equation.primitive.impl(*x, **equation.params))(
-            *(v.aval for v in inputs)
-        )
-        return _is_local(program.jaxpr, shape)
+        return _is_local(trace_linear_call(equation).jaxpr, shape)
     if not any(of_cells):
         # Arrays of cells from nothing: only of one number.
         of_one = name == "broadcast_in_dim" and math.prod(inputs[0].aval.shape) == 1

@@ -20,6 +20,7 @@ from physkit.native import kernels_are_used
 
 from ._adjoint import LoopBody
 from ._array_layout import ArrayLayout, Joined
+from ._joined_sums import join_sums
 
 Arrays: TypeAlias = list[Array]
 
@@ -193,6 +194,9 @@ class _Transpose:
     linear: _LinearMap
 
     def __call__(self, kept: Joined, cotangents: Arrays) -> Arrays:
+        return join_sums(self._transpose, kept, cotangents)
+
+    def _transpose(self, kept: Joined, cotangents: Arrays) -> Arrays:
         direction = [jax.ShapeDtypeStruct(*shape) for shape in self.linear.shapes]
         transpose = jax.linear_transpose(partial(self.linear, kept), direction)
         return list(transpose(cotangents)[0])

@@ -1,0 +1,176 @@
+"""Sums that give few numbers, as few reductions of many operands each.
+
+The cotangent of a parameter is a sum over all cells or particles wherever the parameter is used. On a GPU
+each such sum takes two launches; here those that do not wait for one another take two together.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import LINEAR_CALL, trace_linear_call
+
+_MOST_OPERANDS = 32  # of one reduction
+_FEW = 8  # totals of a sum, one for each component; rows of a total
+# Operations that do what their program does, and nothing else.
+_CALLS = frozenset({"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"})
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def join_sums(function: Callable[..., list[Array]], *args: Any) -> list[Array]:
+    """`function(*args)`, in which sums of as many numbers that give few totals each are one reduction.
+
+    A sum waits, with all that depends on it, until nothing else is left to do. The derivative is that of
+    `function` itself.
+    """
+    leaves, form = jax.tree.flatten(args)
+    closed = jax.make_jaxpr(lambda *leaves: function(*jax.tree.unflatten(form, leaves)))(*leaves)
+    program = _Program()
+    results = program.inline(closed.jaxpr, program.name_all([*closed.consts, *leaves]))
+    while program.waiting:
+        program.evaluate_round()
+    return [program.values[name] for name in results]
+
+
+@join_sums.defjvp
+def _join_sums_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    return jax.jvp(function, primals, tangents)
+
+
+class _Operation(NamedTuple):
+    """An operation of `_Program`, a traced program of one equation; operands and results by name."""
+
+    jaxpr: Any
+    operands: list[int]
+    results: list[int]
+
+
+class _Sum(NamedTuple):
+    """A sum over some axes of an array; operand and result by name."""
+
+    operand: int
+    result: int
+    dtype: Any
+    axes: tuple[int, ...]
+    totals: tuple[int, ...]  # shape of the result
+    length: int  # how many numbers each total adds up
+
+    @classmethod
+    def of(cls, operation: _Operation) -> "_Sum | None":
+        """The sum that an operation is, if it adds up many floating numbers to one or a few."""
+        (equation,) = operation.jaxpr.eqns
+        if equation.primitive.name != "reduce_sum":
+            return None
+        x, totals = equation.invars[0].aval, equation.outvars[0].aval
+        is_floating = jnp.issubdtype(x.dtype, jnp.floating)
+        if not (is_floating and 0 < totals.size <= _FEW < x.size // totals.size):
+            return None
+        names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
+        return cls(*names, x.dtype, tuple(axes), totals.shape, x.size // totals.size)
+
+    def rows(self, x: Array, length: int) -> list[Array]:
+        """What it adds up, as rows of `length`, one or several for each total."""
+        kept = [k for k in range(x.ndim) if k not in self.axes]
+        rows = x.transpose(*kept, *self.axes).reshape(-1, length)
+        return [row.reshape(-1) for row in jnp.split(rows, len(rows))]
+
+
+class _Program:
+    """A traced program without calls: operations that wait, and values that are known, by name."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
+        self.waiting: list[_Operation] = []
+        self._names = itertools.count()
+
+    def name_all(self, values: Sequence[Any]) -> list[int]:
+        """Names for known values."""
+        names = [next(self._names) for _ in values]
+        self.values.update(zip(names, values, strict=True))
+        return names
+
+    def inline(self, jaxpr: Any, inputs: list[int]) -> list[int]:
+        """Append the operations of `jaxpr`, of its constants and arguments; the names of its results."""
+        names = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+
+        def name_of(x: Any) -> int:
+            return self.name_all([x.val])[0] if hasattr(x, "val") else names[x]
+
+        for equation in jaxpr.eqns:
+            if called := _called_program(equation):
+                program, constants = called
+                operands = [*self.name_all(constants), *map(name_of, equation.invars)]
+                results = self.inline(program, operands)
+            else:
+                variables = [x for x in equation.invars if not hasattr(x, "val")]
+                one = jaxpr.replace(
+                    constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation]
+                )
+                results = [next(self._names) for _ in equation.outvars]
+                self.waiting.append(_Operation(one, [names[x] for x in variables], results))
+            names.update(zip(equation.outvars, results, strict=True))
+        return [name_of(x) for x in jaxpr.outvars]
+
+    def evaluate_round(self) -> None:
+        """Evaluate all that waits for no sum, and then the sums themselves."""
+        waiting: list[_Operation] = []
+        sums: list[_Sum] = []
+        for operation in self.waiting:
+            if any(name not in self.values for name in operation.operands):
+                waiting.append(operation)
+            elif found := _Sum.of(operation):
+                sums.append(found)
+            else:
+                operands = [self.values[name] for name in operation.operands]
+                results = jax.core.eval_jaxpr(operation.jaxpr, [], *operands)
+                self.values.update(zip(operation.results, results, strict=True))
+        self.waiting = waiting
+        for length, group in _group_sums(sums):
+            rows = [x.rows(self.values[x.operand], length) for x in group]
+            totals = iter(_add_up(list(itertools.chain(*rows))))
+            for x, own in zip(group, rows, strict=True):
+                parts = jnp.stack([next(totals) for _ in own]).reshape(*x.totals, -1)
+                self.values[x.result] = jnp.sum(parts, axis=-1)
+
+
+def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
+    """Sums whose numbers are rows of one length and dtype, and that length."""
+    groups: list[tuple[int, list[_Sum]]] = []
+    for x in sorted(sums, key=lambda x: x.length):
+        for length, group in groups:
+            if x.length % length == 0 and x.length <= _FEW * length and x.dtype == group[0].dtype:
+                group.append(x)
+                break
+        else:
+            groups.append((x.length, [x]))
+    return groups
+
+
+def _called_program(equation: Any) -> tuple[Any, Sequence[Any]] | None:
+    """The program that an operation calls, if that is all that it does, and its constants."""
+    if equation.primitive.name == LINEAR_CALL:
+        closed = trace_linear_call(equation)
+        return closed.jaxpr, closed.consts
+    if equation.primitive.name not in _CALLS:
+        return None
+    (called,) = [p for p in equation.params.values() if hasattr(p, "eqns") or hasattr(p, "jaxpr")]
+    return getattr(called, "jaxpr", called), getattr(called, "consts", ())
+
+
+def _add_up(rows: list[Array]) -> list[Array]:
+    """The total of each of several rows of one length and dtype."""
+    totals: list[Array] = []
+    for start in range(0, len(rows), _MOST_OPERANDS):
+        some = tuple(rows[start : start + _MOST_OPERANDS])
+        zeros = tuple(jnp.zeros((), x.dtype) for x in some)
+        totals += jax.lax.reduce(some, zeros, _add_pairs, (0,))
+    return totals
+
+
+def _add_pairs(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))

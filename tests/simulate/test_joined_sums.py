@@ -1,0 +1,70 @@
+"""Sums that give few numbers become few reductions, and nothing else changes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import linear_call, programs_of, recomputed
+from physkit.simulate.adjoint._joined_sums import join_sums
+
+X, Y = jnp.linspace(0.1, 1.0, 60).reshape(3, 20), jnp.linspace(-1.0, 2.0, 60).reshape(3, 20)
+
+
+def of_calls(x, y):
+    """Sums in calls of every kind, of several shapes; one of them of what another gave."""
+    first = jax.jit(lambda a: (a * y).sum())(x)
+    second = recomputed(lambda a: jnp.sum(jnp.sin(a)))(y)
+    third = linear_call(lambda r, a: (r * a).sum(), lambda r, c: r * c, x, y)
+    of_rows = jnp.sum(x[0]) + jnp.sum(y[0] ** 2)
+    centered = x - first / x.size
+    of_columns = jnp.sum(x.reshape(20, 3) * y.reshape(20, 3), axis=0)
+    return [first * second, third * y, of_rows + jnp.sum(centered**2), of_columns]
+
+
+def reductions(function, *args):
+    """How many rows each reduction of a traced function adds up, in the order of the program."""
+
+    def within(jaxpr):
+        for equation in jaxpr.eqns:
+            if equation.primitive.name == "reduce":
+                yield len(equation.outvars)
+            elif equation.primitive.name == "reduce_sum":
+                assert equation.invars[0].aval.shape[-1] <= 8
+            else:
+                for inner in programs_of(equation):
+                    yield from within(inner)
+
+    return list(within(jax.make_jaxpr(function)(*args).jaxpr))
+
+
+def test_sums_that_wait_for_no_other_are_one_reduction():
+    joined = lambda x, y: join_sums(of_calls, x, y)
+    # Two rows and three columns of 20 numbers, three of 60; and one that waits for them.
+    assert reductions(joined, X, Y) == [2 + 3 + 3 * 3, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_derivatives_and_batches_are_those_of_the_function(dtype):
+    x, y = X.astype(dtype), Y.astype(dtype)
+    joined = lambda x, y: join_sums(of_calls, x, y)
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=20 * np.finfo(dtype).eps)
+    jax.tree.map(close, joined(x, y), of_calls(x, y))
+    both = lambda f: jax.jvp(f, (x, y), (y, x))
+    jax.tree.map(close, both(joined), both(of_calls))
+    gradient = lambda f: jax.grad(lambda x: sum(jnp.sum(z) for z in f(x, y)))(x)
+    close(gradient(joined), gradient(of_calls))
+    many = lambda f: jax.vmap(f, in_axes=(0, None))(jnp.stack([x, y]), y)
+    jax.tree.map(close, many(joined), many(of_calls))
+
+
+def test_many_sums_are_several_reductions():
+    function = lambda x: [jnp.sum(x * k) for k in range(1, 71)]
+    assert reductions(lambda x: join_sums(function, x), X) == [32, 32, 6]
+    np.testing.assert_allclose(join_sums(function, X), function(X), rtol=1e-12)
+
+
+def test_integers_and_programs_without_sums_are_as_they_were():
+    function = lambda x: [jnp.sum(jnp.int32(x)), 2 * x, x[0]]
+    for found, expected in zip(join_sums(function, 10 * X), function(10 * X), strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)
