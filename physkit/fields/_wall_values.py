@@ -1,13 +1,15 @@
 """Values of fields at points that sit on walls, where a boundary gives the field itself."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Bool
 
-from physkit.core import Module
+from physkit.core import Module, linear_call
 from physkit.geometry import Boundaries, Grid, Location, Wall, shape_for_wall
 
 Index: TypeAlias = tuple[slice | int, ...]
@@ -93,7 +95,39 @@ def _set_on_wall(
     at_wall = grid.touches_side(axis, 0 if index[-1] == 0 else 1)
     if at_wall is not True:
         wall_values = jnp.where(at_wall, jnp.asarray(wall_values, values.dtype), layer)
-    if jnp.iscomplexobj(values):
-        # Walls may give real numbers to complex fields.
-        wall_values = jnp.asarray(wall_values, values.dtype)
-    return values.at[index].set(wall_values)
+    wall_values = jnp.broadcast_to(jnp.asarray(wall_values, values.dtype), layer.shape)
+    places = tuple(None if isinstance(k, slice) else k for k in index)
+    return linear_call(_Replace(places), _Split(places), (), (values, wall_values))
+
+
+@dataclass(frozen=True)
+class _Replace:
+    """`values.at[…].set(layer)` as a choice for each point, which is fused with what computes `values`.
+
+    - `places`: along each axis; None stands for all.
+    """
+
+    places: tuple[int | None, ...]
+
+    def __call__(self, _: tuple, given: tuple[Array, Array]) -> Array:
+        values, layer = given
+        across = [axis for axis, k in enumerate(self.places) if k is not None]
+        return jnp.where(_is_at(self.places, values), jnp.expand_dims(layer, across), values)
+
+
+@dataclass(frozen=True)
+class _Split:
+    places: tuple[int | None, ...]
+
+    def __call__(self, _: tuple, cotangent: Array) -> tuple[Array, Array]:
+        rest = jnp.where(_is_at(self.places, cotangent), jnp.zeros((), cotangent.dtype), cotangent)
+        return rest, cotangent[tuple(slice(None) if k is None else k for k in self.places)]
+
+
+def _is_at(places: tuple[int | None, ...], values: Array) -> Bool[Array, "..."]:
+    is_there = jnp.ones((), bool)
+    for axis, k in enumerate(places):
+        if k is not None:
+            along = jax.lax.broadcasted_iota(jnp.int32, values.shape, axis)
+            is_there = is_there & (along == k % values.shape[axis])
+    return is_there

@@ -1,5 +1,6 @@
 """Quasi-geostrophic flow in layers: weather and ocean eddies."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 
 import jax
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Clock,
     ParameterError,
+    PyTree,
     ShapeError,
     State,
     as_parameter,
@@ -25,6 +27,8 @@ from ..._collocation import require_same_grid
 from ..._field import Field
 from ..._spectrum import Spectrum, derivative_symbol, square_wavenumber
 from ._balanced_flow import AbstractBalancedFlow, advect, damping_symbol, require_plane
+
+_FEW_LAYERS = 4
 
 
 class QuasiGeostrophic(AbstractBalancedFlow):
@@ -167,14 +171,11 @@ class QuasiGeostrophic(AbstractBalancedFlow):
             stream = rest - scale_array(stream, factor)
             return stream, stream
 
-        # Few layers are cheaper one after the other than in a loop.
-        unroll = self.layers if self.layers <= 4 else 1
         q = spectrum.coefficients
         zero = 0 * k2, jnp.zeros_like(q[0])
         rows = (over, below / self.depth, total, q)
-        _, eliminated = jax.lax.scan(eliminate, zero, rows, unroll=unroll)
-        _, stream = jax.lax.scan(substitute, zero[1], eliminated, reverse=True, unroll=unroll)
-        return stream
+        eliminated = _scan_layers(eliminate, zero, rows)
+        return _scan_layers(substitute, zero[1], eliminated, reverse=True)
 
     def potential_vorticity(self, stream: Field) -> Field:
         """q of a streamfunction `[n, x, y]`."""
@@ -232,3 +233,19 @@ class QuasiGeostrophic(AbstractBalancedFlow):
                 f"{self.topography.data.shape}"
             )
         return self.topography.spectrum().coefficients
+
+
+def _scan_layers(
+    function: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
+    start: PyTree,
+    layers: PyTree,
+    reverse: bool = False,
+) -> PyTree:
+    """The results of `jax.lax.scan`. Few layers are cheaper one after the other than in a loop."""
+    count = len(jax.tree.leaves(layers)[0])
+    if count > _FEW_LAYERS:
+        return jax.lax.scan(function, start, layers, reverse=reverse)[1]
+    results: list[PyTree] = [None] * count
+    for k in reversed(range(count)) if reverse else range(count):
+        start, results[k] = function(start, jax.tree.map(lambda x, k=k: x[k], layers))
+    return jax.tree.map(lambda *x: jnp.stack(x), *results)
