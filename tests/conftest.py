@@ -37,13 +37,13 @@ if os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") == "0":
     # By the environment, so that the processes that tests start compile to the same bits.
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     jax.config.update("jax_disable_most_optimizations", True)
-    if jax.__version_info__ < (
-        0,
-        11,
-    ):  # later XLA does not know the first of these flags, and stops
+    # Later XLA does not know the first of these flags, and stops.
+    if jax.__version_info__ < (0, 11):
         # The older emitters compile in half the time. They fuse products and sums where programs say that
         # they must be rounded one by one, hence a set of instructions without fused ones.
+        # One module of machine code is compiled sooner than many.
         quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX"
+        quick += " --xla_cpu_parallel_codegen_split_count=1"
         flags = os.environ.get("XLA_FLAGS", "").replace(quick, "")
         os.environ["XLA_FLAGS"] = f"{flags} {quick}".strip()
 
