@@ -68,6 +68,26 @@ def test_values_derivatives_and_batches_are_those_of_the_function(dtype):
     jax.tree.map(close, many(joined), many(of_calls))
 
 
+def test_sums_in_loops_and_choices_are_joined_there():
+    two = lambda x: (jnp.sum(x), jnp.sum(x**2))
+
+    def function(x, count):
+        turn = lambda k, sums: tuple(a + b for a, b in zip(sums, two(x), strict=True))
+        of_loop = jax.lax.fori_loop(0, count, turn, (0.0, 0.0))
+        of_scan = jax.lax.scan(lambda sums, k: (turn(k, sums), k), (0.0, 0.0), jnp.arange(3))[0]
+        of_choice = jax.lax.cond(count > 2, two, lambda x: (x[0, 0], x[0, 1]), x)
+        by_platform = jax.lax.platform_dependent(x, cpu=two, default=unknown)
+        return [*of_loop, *of_scan, *of_choice, *by_platform]
+
+    def unknown(x):
+        name = jax.ShapeDtypeStruct((), x.dtype)
+        return jax.ffi.ffi_call("there_is_none_on_cpus", name)(x), jnp.sum(x)
+
+    joined = jax.jit(lambda x, count: join_sums(function, x, count))
+    assert sorted(reductions(joined, X, 3)) == [1, 2, 2, 2, 2]
+    np.testing.assert_allclose(joined(X, 3), function(X, 3), rtol=1e-13)
+
+
 def test_many_sums_are_several_reductions():
     function = lambda x: [jnp.sum(x * k) for k in range(1, 71)]
     assert reductions(lambda x: join_sums(function, x), X) == [16, 16, 16, 16, 6]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import LINEAR_CALL, trace_linear_call
+from physkit.core import LINEAR_CALL, has_operation, trace_linear_call
 
 _MOST_OPERANDS = 16  # of one reduction
 _FILLED = 1.125  # numbers that are added up, zeros that fill up rows among them, for each one given
@@ -23,6 +23,10 @@ _CALLS = frozenset(
     {"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"}
     | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 )
+
+# Names of the programs of loops and choices among their settings.
+_PROGRAMS = {"while": ("body_jaxpr",), "scan": ("jaxpr",), "cond": ("branches",)}
+_SUMS = frozenset({"reduce_sum"})
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -68,7 +72,7 @@ class _Sum(NamedTuple):
     def of(cls, operation: _Operation) -> "_Sum | None":
         """The sum that an operation is, if it adds up many floating numbers to one or a few."""
         (equation,) = operation.jaxpr.eqns
-        if equation.primitive.name != "reduce_sum":
+        if equation.primitive.name not in _SUMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
         is_floating = jnp.issubdtype(x.dtype, jnp.floating)
@@ -137,7 +141,7 @@ class _Program:
                 sums.append(found)
             else:
                 operands = [self.values[name] for name in operation.operands]
-                results = jax.core.eval_jaxpr(operation.jaxpr, [], *operands)
+                results = jax.core.eval_jaxpr(_join_within(operation.jaxpr), [], *operands)
                 self.values.update(zip(operation.results, results, strict=True))
         self.waiting = waiting
         for length, group in _group_sums(sums):
@@ -146,6 +150,25 @@ class _Program:
             for x, own in zip(group, rows, strict=True):
                 parts = jnp.stack([next(totals) for _ in own]).reshape(*x.totals, -1)
                 self.values[x.result] = jnp.sum(parts, axis=-1)
+
+
+def _join_within(jaxpr: Any) -> Any:
+    """A program of one equation. Where that is a loop or a choice, sums are joined in its programs."""
+    (equation,) = jaxpr.eqns
+    names = _PROGRAMS.get(equation.primitive.name, ())
+    if not names or not has_operation(jaxpr, _SUMS):
+        return jaxpr
+
+    def join(closed: Any) -> Any:
+        function = functools.partial(jax.core.eval_jaxpr, closed.jaxpr, closed.consts)
+        joined = lambda *x: join_sums(lambda *x: list(function(*x)), *x)
+        return jax.make_jaxpr(joined)(*(x.aval for x in closed.jaxpr.invars))
+
+    params = dict(equation.params)
+    for name in names:
+        programs = params[name]
+        params[name] = tuple(map(join, programs)) if name == "branches" else join(programs)
+    return jaxpr.replace(eqns=[equation.replace(params=params)])
 
 
 def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
