@@ -16,7 +16,6 @@ from jaxtyping import Array
 from physkit.core import LINEAR_CALL, has_operation, trace_linear_call
 
 _MOST_OPERANDS = 16  # of one reduction
-_FILLED = 1.125  # numbers that are added up, zeros that fill up rows among them, for each one given
 _FEW = 8  # totals of a sum, one for each component; rows of a total
 # Operations that do what their program does. Some have derivatives of their own, which nothing asks for here.
 _CALLS = frozenset(
@@ -81,16 +80,10 @@ class _Sum(NamedTuple):
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
         return cls(*names, x.dtype, tuple(axes), totals.shape, x.size // totals.size)
 
-    def num_rows(self, length: int) -> int:
-        """How many rows of `length` hold the numbers of each total."""
-        return -(-self.length // length)
-
     def rows(self, x: Array, length: int) -> list[Array]:
-        """What it adds up, as rows of `length`, the last of each total filled up with zeros."""
+        """What it adds up, as rows of `length`, one or several for each total."""
         kept = [k for k in range(x.ndim) if k not in self.axes]
-        numbers = x.transpose(*kept, *self.axes).reshape(-1, self.length)
-        missing = self.num_rows(length) * length - self.length
-        rows = jnp.pad(numbers, ((0, 0), (0, missing))).reshape(-1, length)
+        rows = x.transpose(*kept, *self.axes).reshape(-1, length)
         return [row.reshape(-1) for row in jnp.split(rows, len(rows))]
 
 
@@ -172,18 +165,18 @@ def _join_within(jaxpr: Any) -> Any:
 
 
 def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
-    """Sums whose numbers are rows of one length and dtype, and that length."""
+    """Sums whose numbers are rows of one length and dtype, and that length.
+
+    Rows filled up with zeros, where lengths nearly agree, take more launches than they save.
+    """
     groups: list[tuple[int, list[_Sum]]] = []
-    while sums:
-        dtype, shortest = sums[0].dtype, min(x.length for x in sums if x.dtype == sums[0].dtype)
-        length = max(x.length for x in sums if x.dtype == dtype and x.length <= _FILLED * shortest)
-
-        def fits(x: _Sum, dtype: Any = dtype, length: int = length) -> bool:
-            count = x.num_rows(length)
-            return x.dtype == dtype and count <= _FEW and count * length <= _FILLED * x.length
-
-        groups.append((length, [x for x in sums if fits(x)]))
-        sums = [x for x in sums if not fits(x)]
+    for x in sorted(sums, key=lambda x: x.length):
+        for length, group in groups:
+            if x.length % length == 0 and x.length <= _FEW * length and x.dtype == group[0].dtype:
+                group.append(x)
+                break
+        else:
+            groups.append((x.length, [x]))
     return groups
 
 
