@@ -6,6 +6,7 @@ each such sum takes two launches; here those that do not wait for one another ta
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from physkit.core import LINEAR_CALL, has_operation, trace_linear_call
 
 _MOST_OPERANDS = 16  # of one reduction
 _FEW = 8  # totals of a sum, one for each component; rows of a total
+_SOME = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
 # Operations that do what their program does. Some have derivatives of their own, which nothing asks for here.
 _CALLS = frozenset(
     {"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"}
@@ -62,23 +64,33 @@ class _Sum(NamedTuple):
 
     operand: int
     result: int
+    shape: tuple[int, ...]
     dtype: Any
     axes: tuple[int, ...]
     totals: tuple[int, ...]  # shape of the result
-    length: int  # how many numbers each total adds up
 
     @classmethod
     def of(cls, operation: _Operation) -> "_Sum | None":
-        """The sum that an operation is, if it adds up many floating numbers to one or a few."""
+        """The sum that an operation is, if it adds up floating numbers to one or some."""
         (equation,) = operation.jaxpr.eqns
         if equation.primitive.name not in _SUMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
         is_floating = jnp.issubdtype(x.dtype, jnp.floating)
-        if not (is_floating and 0 < totals.size <= _FEW < x.size // totals.size):
+        if not (is_floating and 0 < totals.size <= _SOME and x.size // totals.size > _FEW):
             return None
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
-        return cls(*names, x.dtype, tuple(axes), totals.shape, x.size // totals.size)
+        return cls(*names, x.shape, x.dtype, tuple(axes), totals.shape)
+
+    @property
+    def length(self) -> int:
+        """How many numbers each total adds up."""
+        return math.prod(self.shape[k] for k in self.axes)
+
+    @property
+    def gives_few(self) -> bool:
+        """Whether it gives so few totals that each may be a sum of its own."""
+        return math.prod(self.totals) <= _FEW
 
     def rows(self, x: Array, length: int) -> list[Array]:
         """What it adds up, as rows of `length`, one or several for each total."""
@@ -137,12 +149,26 @@ class _Program:
                 results = jax.core.eval_jaxpr(_join_within(operation.jaxpr), [], *operands)
                 self.values.update(zip(operation.results, results, strict=True))
         self.waiting = waiting
+        self._evaluate_rows([x for x in sums if x.gives_few])
+        self._evaluate_alike([x for x in sums if not x.gives_few])
+
+    def _evaluate_rows(self, sums: list[_Sum]) -> None:
+        """Evaluate sums that give few totals each, of which each is that of one row or of several."""
         for length, group in _group_sums(sums):
             rows = [x.rows(self.values[x.operand], length) for x in group]
-            totals = iter(_add_up(list(itertools.chain(*rows))))
+            totals = iter(_add_up(list(itertools.chain(*rows)), (0,)))
             for x, own in zip(group, rows, strict=True):
                 parts = jnp.stack([next(totals) for _ in own]).reshape(*x.totals, -1)
                 self.values[x.result] = jnp.sum(parts, axis=-1)
+
+    def _evaluate_alike(self, sums: list[_Sum]) -> None:
+        """Evaluate sums over the same axes of arrays of the same shape."""
+        alike: dict[Any, list[_Sum]] = {}
+        for x in sums:
+            alike.setdefault((x.shape, x.dtype, x.axes), []).append(x)
+        for (_, _, axes), group in alike.items():
+            results = _add_up([self.values[x.operand] for x in group], axes)
+            self.values.update(zip([x.result for x in group], results, strict=True))
 
 
 def _join_within(jaxpr: Any) -> Any:
@@ -191,13 +217,13 @@ def _called_program(equation: Any) -> tuple[Any, Sequence[Any]] | None:
     return getattr(called, "jaxpr", called), getattr(called, "consts", ())
 
 
-def _add_up(rows: list[Array]) -> list[Array]:
-    """The total of each of several rows of one length and dtype."""
+def _add_up(arrays: list[Array], axes: tuple[int, ...]) -> list[Array]:
+    """The sums over these axes of each of several arrays of one shape and dtype."""
     totals: list[Array] = []
-    for start in range(0, len(rows), _MOST_OPERANDS):
-        some = tuple(rows[start : start + _MOST_OPERANDS])
+    for start in range(0, len(arrays), _MOST_OPERANDS):
+        some = tuple(arrays[start : start + _MOST_OPERANDS])
         zeros = tuple(jnp.zeros((), x.dtype) for x in some)
-        totals += jax.lax.reduce(some, zeros, _add_pairs, (0,))
+        totals += jax.lax.reduce(some, zeros, _add_pairs, axes)
     return totals
 
 

@@ -1,4 +1,4 @@
-"""Small parameters as one vector: a derivative then adds up one cotangent a step, not one for each number."""
+"""Small parameters as one vector: a derivative then adds up one cotangent a step, not one for each array."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,9 @@ from physkit.core import PyTree
 from ..adjoint._array_layout import ArrayLayout
 
 T = TypeVar("T", bound=PyTree)
-_MOST = 8  # entries of an array that is still a few numbers
+_MOST = (
+    128  # entries of an array that is still a few numbers: a profile of a layer, factors of degrees
+)
 
 
 def pack_scalars(tree: T) -> Callable[[], T]:
