@@ -88,6 +88,19 @@ def test_sums_in_loops_and_choices_are_joined_there():
     np.testing.assert_allclose(joined(X, 3), function(X, 3), rtol=1e-13)
 
 
+def test_sums_over_the_same_axes_of_the_same_shape_are_one_reduction():
+    products = lambda x, y: jnp.outer(x[0], y[1])
+
+    def function(x, y):
+        lines = jnp.sum(products(x, y), axis=1), jnp.sum(products(y, x), axis=1)
+        return [*lines, jnp.sum(products(x, x), axis=0), jnp.sum(lines[0])]
+
+    joined = lambda x, y: join_sums(function, x, y)
+    assert reductions(joined, X, Y) == [2, 1, 1]
+    for found, expected in zip(joined(X, Y), function(X, Y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
 def test_many_sums_are_several_reductions():
     function = lambda x: [jnp.sum(x * k) for k in range(1, 71)]
     assert reductions(lambda x: join_sums(function, x), X) == [16, 16, 16, 16, 6]
