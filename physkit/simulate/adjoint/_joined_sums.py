@@ -1,7 +1,7 @@
-"""Sums that give few numbers, as few reductions of many operands each.
+"""Sums over cells or particles, as few reductions of many operands each.
 
-The cotangent of a parameter is a sum over all cells or particles wherever the parameter is used. On a GPU
-each such sum takes two launches; here those that do not wait for one another take two together.
+The cotangent of a parameter is a sum over all cells wherever the parameter is used. On a GPU each such sum
+takes two launches; here those that do not wait for one another take two together.
 """
 
 import functools
@@ -24,7 +24,6 @@ _CALLS = frozenset(
     {"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"}
     | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 )
-
 # Names of the programs of loops and choices among their settings.
 _PROGRAMS = {"while": ("body_jaxpr",), "scan": ("jaxpr",), "cond": ("branches",)}
 _SUMS = frozenset({"reduce_sum"})
@@ -32,7 +31,7 @@ _SUMS = frozenset({"reduce_sum"})
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def join_sums(function: Callable[..., list[Array]], *args: Any) -> list[Array]:
-    """`function(*args)`, in which sums of as many numbers that give few totals each are one reduction.
+    """`function(*args)`, in which sums of as many numbers, or over the same axes, are one reduction.
 
     A sum waits, with all that depends on it, until nothing else is left to do. The derivative is that of
     `function` itself.
