@@ -78,10 +78,12 @@ def test_a_gradient_by_parameters_alone():
         given = context | {"scale": scale}
         return sum(jnp.sum(jnp.sin(x)) for x in map_faces(formula, arrays, counts, given, 0, by))
 
-    found, expected = (
-        jax.jit(lambda x, f=partial(loss, by=by): (jax.grad(f)(x), jax.hessian(f)(x)))(scale)
-        for by in (interpreted, map_stencil)
-    )
+    @partial(jax.jit, static_argnums=1)
+    def derivatives(scale, by):
+        of_scale = partial(loss, by=by)
+        return jax.grad(of_scale)(scale), jax.hessian(of_scale)(scale)
+
+    found, expected = (derivatives(scale, by) for by in (interpreted, map_stencil))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 

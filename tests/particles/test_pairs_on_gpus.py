@@ -45,7 +45,7 @@ POTENTIALS = {
     "reaction_field": lambda: ReactionField(1.7, 7.0, 1.4),
 }
 # The others are a part of `make test-all`.
-FAST = ("species", "damped_coulomb", "soft_core")
+FAST = ("species", "damped_coulomb")
 
 
 @pytest.fixture
@@ -132,7 +132,9 @@ TILTED = Triclinic([[4.8, 0, 0], [0.5, 4.8, 0], [-0.4, 0.3, 4.8]])
 
 
 @pytest.mark.parametrize(
-    ("dtype", "space"), [(np.float32, None), (np.float64, TILTED)], ids=["box", "tilted"]
+    ("dtype", "space"),
+    [pytest.param(np.float32, None, marks=pytest.mark.slow), (np.float64, TILTED)],
+    ids=["box", "tilted"],
 )
 def test_gradient(dtype, space, by_kernel):
     force, particles = cast_floats(
