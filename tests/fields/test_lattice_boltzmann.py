@@ -345,7 +345,7 @@ def test_streaming_as_on_a_gpu(monkeypatch):
     assert np.abs(ends[0] - fluid.data).max() > 0.01
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_collisions_as_on_a_gpu(monkeypatch, dimension):
     """Population by population, with the same derivatives."""
     lattice = D2Q9 if dimension == 2 else D3Q19

@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,7 +88,12 @@ def test_energy_is_constant_and_magnetic_field_has_no_sources(sides):
     field = random_field(BOX, sides)
     media = (Dielectric(2.0, shape=Ball([0.41, 0.57, 0.43], 0.3)), Lorentz(0.5, 3.0), Drude(2.0))
     maxwell = Maxwell(media)
-    end = advance(maxwell, field, 60, observers=Every(1, energy=ElectromagneticEnergy()))
+    simulation = Simulation(
+        Yee(maxwell),
+        dt=0.9 * maxwell.longest_step(BOX),
+        observers=Every(1, energy=ElectromagneticEnergy()),
+    )
+    end = jax.jit(lambda f: simulate(simulation, maxwell.add_memory(f), 60))(field)
     energy = np.asarray(end.frames["energy"])
     np.testing.assert_allclose(energy, energy[0], rtol=1e-12)
     before, after = (staggered_divergence((s.Hx, s.Hy, s.Hz)).data for s in (field, end.state))
@@ -110,11 +116,14 @@ def test_a_bloch_wave_has_the_frequency_of_its_wavevector():
 
 
 def test_a_slab_reflects_as_airy_says():
+    # Slabs that differ in numbers alone share a program.
+    run = eqx.filter_jit(simulate)
+
     def spectra(permittivity, **options):
         simulation, state = dielectric_slab(
             permittivity, frequencies=frequencies, cells=80, **options
         )
-        end = simulate(simulation, state, math.ceil(17 / float(simulation.dt)))
+        end = run(simulation, state, math.ceil(17 / float(simulation.dt)))
         return [np.asarray(end.summary[n]["flux"]) for n in ("reflected", "transmitted")]
 
     # A quarter and a half of the wavelength in glass, at 80 and 40 cells.
@@ -262,14 +271,14 @@ def test_a_dipole_radiates_what_larmor_says():
 @pytest.mark.filterwarnings("ignore:waves of|the WavePulse")
 def test_lossless_steps_go_back_bit_by_bit_and_give_the_same_gradient():
     media = lambda e: (Dielectric(e), Lorentz(1.0, 3.0))
-    source = lambda w: PointDipole([0.3, 0.5], "Ey", WavePulse(w, 0.3, 0.4))
-    grid = Grid(Box([1.0, 1.2], (False, True)), (6, 5))
-    start = Maxwell(media(2.0)).add_memory(ElectromagneticField.of(grid, mode="TE"))
+    source = lambda w: PointDipole([0.3], "Ez", WavePulse(w, 0.3, 0.4))
+    grid = Grid(Box([1.0], False), (6,))
+    start = Maxwell(media(2.0)).add_memory(ElectromagneticField.of(grid))
 
     def power(permittivity, frequency, adjoint):
         maxwell = Maxwell(media(permittivity), source(frequency))
         simulation = Simulation(Yee(maxwell), dt=0.08, adjoint=adjoint)
-        return (simulate(simulation, start, 30).state.Ey ** 2).integral()
+        return (simulate(simulation, start, 30).state.Ez ** 2).integral()
 
     slope = lambda adjoint: jax.jit(jax.grad(lambda e, w: power(e, w, adjoint), (0, 1)))(2.0, 5.0)
     exact = Reversible(smallest_range=1e3)

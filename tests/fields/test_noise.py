@@ -25,7 +25,7 @@ def clock_of(step, dt=0.1):
 @pytest.mark.parametrize(
     ("term", "grid"),
     [
-        (lambda: WhiteNoise(0.7, 0.3, conserved=True), PLANE),
+        pytest.param(lambda: WhiteNoise(0.7, 0.3, conserved=True), PLANE, marks=pytest.mark.slow),
         pytest.param(lambda: WhiteNoise(0.7, conserved=True), CHANNEL, marks=pytest.mark.slow),
         (lambda: OrnsteinUhlenbeckNoise(0.7, 0.5, 0.3), PLANE),
         pytest.param(lambda: WhiteNoise(0.7, 0.3), CHANNEL, marks=pytest.mark.slow),

@@ -88,7 +88,9 @@ def _check_close(found, expected):
             assert np.max(np.abs(x - y)) <= 1e-12 * np.max(np.abs(y), initial=1e-3)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.slow) if c == "space" else c for c in CASES]
+)
 def test_gas_in_slabs_is_gas(small_slabs, monkeypatch, case):
     gas, law = CASES[case]()
     rates = lambda gas: finite_volume_rate(law, gas, jnp.asarray(1e-3))
@@ -114,7 +116,8 @@ def test_gas_in_slabs_has_the_derivatives_of_gas(small_slabs, monkeypatch):
 
 def test_slabs_of_each_device_give_those_of_one(small_slabs, monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
-    gas, law = CASES["viscous between walls"]()
+    gas = _gas((30, 12), (False, True), {0: (NoSlip(), NoSlip())})
+    law = pk.equations.CompressibleEuler(1.4, Rusanov(), PiecewiseConstant())
     step = lambda gas: gas.shift(finite_volume_rate(law, gas))
     devices = (1, 2)
     over = unshard(Spmd(SpmdFunction(step), devices)(*shard((gas,), devices)), devices)

@@ -138,9 +138,10 @@ def test_bad_input():
     ("equation", "field"),
     [
         (lambda: BarotropicVorticity(0.5, 0.1, order=2), noise),
-        (
+        pytest.param(
             lambda: SphericalShallowWater(2.0, 0.5, 0.1, topography=noise(), order=2),
             water,
+            marks=pytest.mark.slow,
         ),
         (lambda: Diffusion(0.3), noise),
     ],

@@ -301,12 +301,13 @@ def test_the_force_in_float32_is_that_of_clouds_at_all_distances():
 
 def test_a_pair_that_is_excluded_twice_is_excluded_once():
     state = charges(n=6)
+    # One number for each of them is enough: all of them go by the same table of pairs.
+    energy = jax.jit(lambda force, state: force.energy(CLOCK, state))
     once, twice = (
-        evaluate(Ewald(2.3, 1e-6, exclude=pairs), state)
+        energy(Ewald(2.3, 1e-6, exclude=pairs).for_start(state), state)
         for pairs in ([[0, 1], [0, 2]], [[2, 0], [1, 0], [0, 1]])
     )
-    for a, b in zip(once, twice, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+    np.testing.assert_allclose(once, twice, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

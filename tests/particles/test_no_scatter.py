@@ -146,7 +146,7 @@ def class_of(make):
 
 
 # Slow: programs of seconds, made of sums that others of the list show.
-LARGE = ("ManyBody", "Ewald", "GridBias", "SiteForce")
+LARGE = ("ManyBody", "Ewald", "GridBias", "SiteForce", "TorsionMaps")
 # Slow: all of these are the same pair sum.
 PAIRWISE_BY_POTENTIAL = [lambda make=make: Pairwise(make(), 1.4, 0.2) for make in POTENTIALS]
 
