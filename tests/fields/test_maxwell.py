@@ -88,12 +88,7 @@ def test_energy_is_constant_and_magnetic_field_has_no_sources(sides):
     field = random_field(BOX, sides)
     media = (Dielectric(2.0, shape=Ball([0.41, 0.57, 0.43], 0.3)), Lorentz(0.5, 3.0), Drude(2.0))
     maxwell = Maxwell(media)
-    simulation = Simulation(
-        Yee(maxwell),
-        dt=0.9 * maxwell.longest_step(BOX),
-        observers=Every(1, energy=ElectromagneticEnergy()),
-    )
-    end = jax.jit(lambda f: simulate(simulation, maxwell.add_memory(f), 60))(field)
+    end = advance(maxwell, field, 60, observers=Every(1, energy=ElectromagneticEnergy()))
     energy = np.asarray(end.frames["energy"])
     np.testing.assert_allclose(energy, energy[0], rtol=1e-12)
     before, after = (staggered_divergence((s.Hx, s.Hy, s.Hz)).data for s in (field, end.state))
@@ -115,7 +110,8 @@ def test_a_bloch_wave_has_the_frequency_of_its_wavevector():
         advance(maxwell, ElectromagneticField.of(grid), 1)
 
 
-def test_a_slab_reflects_as_airy_says():
+@pytest.mark.parametrize("is_dispersive", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_slab_reflects_as_airy_says(is_dispersive):
     # Slabs that differ in numbers alone share a program.
     run = eqx.filter_jit(simulate)
 
@@ -130,9 +126,11 @@ def test_a_slab_reflects_as_airy_says():
     frequencies = 2 * np.pi * np.array([0.5, 1.0])
     leak, pulse = spectra(1.0)
     assert (np.abs(leak) < 1e-8 * pulse).all()  # total and scattered field, and the layer behind
-    back, through = spectra(4.0)
-    np.testing.assert_allclose(-back / pulse, [0.36, 0.0], atol=0.0036)
-    np.testing.assert_allclose((through - back) / pulse, 1.0, atol=1e-4)
+    if not is_dispersive:
+        back, through = spectra(4.0)
+        np.testing.assert_allclose(-back / pulse, [0.36, 0.0], atol=0.0036)
+        np.testing.assert_allclose((through - back) / pulse, 1.0, atol=1e-4)
+        return
     media = (Drude(3.0, 0.5), Lorentz(1.0, 5.0, 0.7))
     back, through = spectra(2.0, media=media)
     epsilon = 2 - 9 / (frequencies**2 + 0.5j * frequencies)

@@ -99,6 +99,7 @@ def test_gas_in_slabs_is_gas(small_slabs, monkeypatch, case):
     _check_close(found, jax.jit(lambda gas: rates(gas))(gas))
 
 
+@pytest.mark.slow
 def test_gas_in_slabs_has_the_derivatives_of_gas(small_slabs, monkeypatch):
     gas = _gas((30, 6), (True, True), None)
     law = pk.equations.CompressibleEuler(1.4, Rusanov(), PiecewiseConstant())

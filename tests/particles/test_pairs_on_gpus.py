@@ -45,7 +45,7 @@ POTENTIALS = {
     "reaction_field": lambda: ReactionField(1.7, 7.0, 1.4),
 }
 # The others are a part of `make test-all`.
-FAST = ("species", "damped_coulomb")
+FAST = ("species",)
 
 
 @pytest.fixture
