@@ -297,7 +297,7 @@ def test_the_force_in_float32_is_that_of_clouds_at_all_distances():
     double = pk.potentials.DampedCoulomb(1.0).force_over_distance
     single = cast_floats(pk.potentials.DampedCoulomb(1.0), jnp.float32).force_over_distance
     value_and_slope = lambda f, r2: [
-        np.asarray(x, float) for x in jax.vmap(jax.value_and_grad(f))(r2)
+        np.asarray(x, float) for x in jax.jit(jax.vmap(jax.value_and_grad(f)))(r2)
     ]
     found = value_and_slope(single, r2.astype(jnp.float32))
     exact = value_and_slope(double, r2)
