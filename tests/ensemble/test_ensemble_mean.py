@@ -34,7 +34,8 @@ def mean_square(friction, chunk_size=None):
     )["square"]
 
 
-def test_mean_and_gradient_do_not_depend_on_the_chunk_size():
+@pytest.mark.parametrize("chunk", [5, pytest.param(22, marks=pytest.mark.slow)])
+def test_mean_and_gradient_do_not_depend_on_the_chunk_size(chunk):
     """Of 23 members; equal to a loop, to all at once, and to finite differences."""
     g = jnp.asarray(0.7)
     both = jax.jit(jax.value_and_grad(mean_square), static_argnums=1)
@@ -42,10 +43,10 @@ def test_mean_and_gradient_do_not_depend_on_the_chunk_size():
     one_by_one = [float(one(key)) for key in KEYS]
     value, slope = both(g, None)
     assert float(value) == pytest.approx(np.mean(one_by_one), rel=1e-12)
-    for chunk in (5, 22):  # with a rest of 3, and of 1
-        np.testing.assert_allclose(both(g, chunk), (value, slope), rtol=1e-11)
+    # With a rest of 3, and of 1.
+    np.testing.assert_allclose(both(g, chunk), (value, slope), rtol=1e-11)
     h = 1e-5
-    difference = (both(g + h, 5)[0] - both(g - h, 5)[0]) / (2 * h)
+    difference = (both(g + h, chunk)[0] - both(g - h, chunk)[0]) / (2 * h)
     np.testing.assert_allclose(slope, difference, rtol=1e-7)
     assert abs(float(slope)) > 1e-3
 

@@ -119,7 +119,11 @@ def test_inside_a_composition():
     np.testing.assert_allclose(one.position, two.position, atol=1e-8)
 
 
-@pytest.mark.parametrize("solver", [diffrax.Bosh3(), diffrax.Kvaerno3()], ids=["Bosh3", "Kvaerno3"])
+@pytest.mark.parametrize(
+    "solver",
+    [pytest.param(diffrax.Bosh3(), marks=pytest.mark.slow), diffrax.Kvaerno3()],
+    ids=["Bosh3", "Kvaerno3"],
+)
 def test_reverse_mode(solver):
     def loss(rate, y):
         decay = with_tight_tolerances(

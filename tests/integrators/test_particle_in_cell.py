@@ -100,6 +100,7 @@ def test_currents_in_si_units():
         np.testing.assert_allclose(jnp.sum(current.data), -e * 0.2 / dt / h**2, rtol=1e-5)
 
 
+@pytest.mark.slow  # in media, it stays in the fast suite, too
 def test_gauss_law_stays():
     grid = Grid(Box([2.0, 3.0]), (8, 6))
     pic, simulation, start = plasma(grid, TSC())
@@ -261,9 +262,10 @@ def test_derivatives():
     shape = start["ions"].position.shape
     point = (jnp.zeros(shape), jnp.zeros(shape), jnp.zeros(()))
     direction = (*(jnp.asarray(rng.normal(size=shape)) for _ in range(2)), jnp.asarray(0.5))
-    slope = jax.jit(jax.grad(energy, (0, 1, 2)))(*point)
+    both = jax.jit(jax.value_and_grad(energy, (0, 1, 2)))
+    slope = both(*point)[1]
     total = sum(jnp.vdot(a, b) for a, b in zip(slope, direction, strict=True))
-    shifted = jax.jit(lambda h: energy(*(p + h * d for p, d in zip(point, direction, strict=True))))
+    shifted = lambda h: both(*(p + h * d for p, d in zip(point, direction, strict=True)))[0]
     numeric = (shifted(1e-6) - shifted(-1e-6)) / 2e-6
     np.testing.assert_allclose(total, numeric, rtol=1e-6)
 

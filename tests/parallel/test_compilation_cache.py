@@ -1,5 +1,6 @@
 """Compiled programs on disk: kept for the next process, shared by several; no run fails for want of them."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -156,8 +157,17 @@ print(alone, looked_for() - alone)
 """
 
 
-@pytest.mark.parametrize("backend", ["pmap", "shard_map", "vmap"])
-@pytest.mark.parametrize("what", ["value", "gradient"])
+# Every way to run and both of what is asked, each in a process of its own; the other pairs are slow.
+FAST_PAIRS = (("value", "shard_map"), ("gradient", "pmap"), ("gradient", "vmap"))
+
+
+@pytest.mark.parametrize(
+    ("what", "backend"),
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in FAST_PAIRS))
+        for pair in itertools.product(("value", "gradient"), ("pmap", "shard_map", "vmap"))
+    ],
+)
 def test_programs_over_several_cpus_are_not_cached(tmp_path, backend, what):
     """XLA would mix up the reductions of some of them when it reads them; `vmap` runs on one device."""
     out = subprocess.run(

@@ -386,7 +386,7 @@ def test_check_devices_finds_means_over_a_block():
     sims = [pk.Simulation(SSPRK3(term), dt=0.1) for term in (LocalMean(), DomainMean())]
     with pytest.raises(AssertionError, match="over 2 devices against one"):
         check_devices(sims[0], state, 2, gradient=False)
-    check_devices(sims[1], state, 2)
+    check_devices(sims[1], state, 2, gradient=False)
     observed = pk.Simulation(
         SSPRK3(DomainMean()), dt=0.1, observers=pk.Every(1, most=lambda now: now.state.data.max())
     )

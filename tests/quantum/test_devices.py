@@ -64,7 +64,7 @@ def evolving():
 )
 def test_devices_change_nothing(build, steps):
     pk.testing.check_devices(
-        build(), start(), steps, devices=[(2,), (2, 2)], gradient=build is repeated
+        build(), start(), steps, devices=[(2, 2)], gradient=build is repeated
     )
 
 

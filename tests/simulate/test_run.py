@@ -1,5 +1,6 @@
 """`run`: chunks, growth and replay, guards, early stops, diagnose and progress."""
 
+import importlib
 import io
 import os
 import re
@@ -205,7 +206,10 @@ class TestGrowth:
         batch = jax.vmap(lambda s: simulate(self.sim(), _scaled(carry, s), 20).health.bits)(scales)
         assert batch.shape == (2,)
 
-    def test_a_cache_that_overflows_at_any_capacity_raises(self):
+    def test_a_cache_that_overflows_at_any_capacity_raises(self, monkeypatch):
+        # Each time compiles a program.
+        driver = importlib.import_module("physkit.simulate.driver._chunk_driver")
+        monkeypatch.setattr(driver, "MAX_GROWTHS", 3)
         sim = self.sim(AlwaysOverflowingForce())
         with pytest.raises(
             CapacityError, match=r"still overflow at step 0, although grown \w+ times in a row"

@@ -158,15 +158,16 @@ def test_magnetization_of_onsager_and_yang():
 
 
 def test_members_of_a_batch_are_single_runs_and_precision_changes_no_rule():
-    sim, spins = systems.ising_model(2.3, cells=(8, 8), disordered=True)
-    run = lambda key: pk.simulate(sim, spins, 5, key=key).state.data
-    keys = jax.random.split(jax.random.key(0), 3)
-    np.testing.assert_array_equal(jax.vmap(run)(keys)[1], run(keys[1]))
-    single = jax.tree.map(
+    sim, spins = jax.tree.map(
         lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x,
-        (sim, spins),
+        systems.ising_model(2.3, cells=(8, 8), disordered=True),
     )
-    frames = pk.simulate(*single, 5, key=0).frames
+    run = jax.jit(lambda key: pk.simulate(sim, spins, 5, key=key))
+    keys = jax.random.split(jax.random.key(0), 3)
+    done = run(keys[1])
+    members = jax.jit(jax.vmap(lambda key: run(key).state.data))(keys)
+    np.testing.assert_array_equal(members[1], done.state.data)
+    frames = done.frames
     assert frames["energy"].dtype == jnp.float32
     assert np.all(frames["energy"] % 4 == 0)
 

@@ -13,7 +13,7 @@ from physkit.systems import K_B, argon_results, lennard_jones_melt, liquid_argon
 FAST_CASES = ("test_melt_turns_half_of_its_kinetic_energy_into_potential[float32]",)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(jnp.float32, marks=pytest.mark.slow), jnp.float64])
 def test_melt_turns_half_of_its_kinetic_energy_into_potential(dtype):
     sim, atoms = lennard_jones_melt(5, truncation="shifted-force", dtype=dtype)
     assert atoms.position.dtype == dtype
