@@ -20,22 +20,23 @@ def bounce(x0, g, e, steps=23, dt=0.1):
 
 def exact(x0, g, e, t=2.3):
     """The same by hand: falls to the floor at √(2 x₀/g), flies of 2 e^k v/g between bounces."""
-    v = jnp.sqrt(2 * g * x0)
+    v = np.sqrt(2 * g * x0)
     at = v / g
     v = e * v
-    while float(jax.lax.stop_gradient(at + 2 * v / g)) < t:
+    while np.real(at + 2 * v / g) < t:
         at, v = at + 2 * v / g, e * v
     s = t - at
-    return jnp.stack([v * s - 0.5 * g * s**2, v - g * s])
+    return np.array([v * s - 0.5 * g * s**2, v - g * s])
 
 
 @pytest.mark.parametrize("dt", [pytest.param(0.1, marks=pytest.mark.slow), 1.15])
 def test_a_ball_and_its_derivatives(dt):
     """Three bounces; in long steps two in one. ∂x/∂x₀, ∂x/∂g, ∂x/∂e and a batch."""
-    start = tuple(jnp.asarray(v) for v in (1.3, 9.81, 0.8))
+    start = (1.3, 9.81, 0.8)
     steps = round(2.3 / dt)
     end = lambda *a: bounce(*a, steps=steps, dt=dt)
-    expected = np.array(jax.jacrev(exact, (0, 1, 2))(*start))
+    # By complex steps, which round no difference.
+    expected = [exact(*(np.array(start) + 1e-30j * row)).imag / 1e-30 for row in np.eye(3)]
     both = lambda *a: (end(*a),) * 2
     slope = jax.jacrev(both, (0, 1, 2), has_aux=True)
     if dt < 1:
@@ -45,7 +46,7 @@ def test_a_ball_and_its_derivatives(dt):
         heights = jnp.array([1.3, 0.4])
         batch = jax.jit(jax.vmap(slope, (0, None, None)))(heights, *start[1:])
         found, value = jax.tree.map(lambda x: x[0], batch)
-        np.testing.assert_allclose(batch[1][1], exact(heights[1], *start[1:]), atol=1e-12)
+        np.testing.assert_allclose(batch[1][1], exact(0.4, *start[1:]), atol=1e-12)
     np.testing.assert_allclose(value, exact(*start), atol=1e-12)
     np.testing.assert_allclose(np.array(found), expected, atol=1e-10)
 

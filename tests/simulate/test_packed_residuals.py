@@ -45,7 +45,7 @@ SYSTEMS = {
     "grid and particles": lambda: weibel_instability(cells=8, per_cell=1),
 }
 
-SLOW = ("faces", "grid and particles")
+SLOW = ("lists", "faces", "grid and particles")
 
 
 def loss_of(name, prepare_step):

@@ -53,8 +53,26 @@ GRIDS = {
 }
 
 
-@pytest.mark.parametrize("update", [SpinHeatBath, SpinMetropolis, SwendsenWang])
-@pytest.mark.parametrize("name", GRIDS)
+# Every update and every grid, and clusters of both models; `make test-all` runs all pairs.
+FAST_PAIRS = (
+    ("Ising", SwendsenWang),
+    ("Ising against the field", SpinMetropolis),
+    ("Potts", SpinHeatBath),
+    ("Potts", SwendsenWang),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "update"),
+    [
+        pytest.param(
+            *pair,
+            id=f"{pair[0]}-{pair[1].__name__}",
+            marks=[pytest.mark.slow] * (pair not in FAST_PAIRS),
+        )
+        for pair in itertools.product(GRIDS, (SpinHeatBath, SpinMetropolis, SwendsenWang))
+    ],
+)
 def test_one_step_keeps_the_distribution(name, update):
     """Samples of the exact distribution are distributed so after a step, which changes many."""
     model, grid = GRIDS[name]

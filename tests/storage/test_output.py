@@ -538,8 +538,17 @@ def inject_faults(verb, folder, count, *more):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+# Writers of both write what those of particles and of fields alone do, in one process that is killed.
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("writer", ["coupled", "particles", "fields", "checkpoints"])
+@pytest.mark.parametrize(
+    "writer",
+    [
+        "coupled",
+        pytest.param("particles", marks=pytest.mark.slow),
+        pytest.param("fields", marks=pytest.mark.slow),
+        "checkpoints",
+    ],
+)
 def test_killed_writers_lose_no_committed_frame(writer, count, tmp_path):
     found = inject_faults("kill", tmp_path / "r", count, writer)
     assert [found[k] for k in ("right", "kept", "saved")] == [count] * 3, found
