@@ -34,7 +34,6 @@ from physkit.testing import check_gradient, check_integrator
 # The fast suite runs these; `make test-all` runs every case.
 FAST_CASES = (
     "test_battery[exact]",
-    "test_battery[reaction]",
     "test_split_step_equals_runge_kutta",
     "test_bad_parts_are_errors",
 )

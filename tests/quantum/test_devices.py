@@ -63,9 +63,7 @@ def evolving():
     ("build", "steps"), [pytest.param(repeated, 2, marks=pytest.mark.slow), (evolving, 4)]
 )
 def test_devices_change_nothing(build, steps):
-    pk.testing.check_devices(
-        build(), start(), steps, devices=[(2, 2)], gradient=build is repeated
-    )
+    pk.testing.check_devices(build(), start(), steps, devices=[(2, 2)], gradient=build is repeated)
 
 
 @pytest.mark.slow

@@ -244,7 +244,7 @@ def test_on_other_devices_a_bath_remembers_its_heat(emulated_devices):
     np.testing.assert_allclose(after["energy"], before["energy"][-1], rtol=1e-3)
 
 
-@pytest.mark.parametrize("verb", [quiet, pk.simulate])
+@pytest.mark.parametrize("verb", [pytest.param(quiet, marks=pytest.mark.slow), pk.simulate])
 def test_over_devices_changed_bonds_act_at_once(verb, emulated_devices):
     def bonded(pairs):
         return pk.Simulation(pk.VelocityVerlet(pk.HarmonicBonds(pairs, 1.0, 0.5)), dt=0.01)

@@ -23,7 +23,6 @@ from physkit.testing import (
 from . import specimens
 from .specimens import BROKEN_INTEGRATORS, PairForce, irregular_particles
 
-
 # A wrong order is found in other tests here, and a gradient that is cut off by the battery of observers.
 SLOW = (specimens.KicksOnce, specimens.StopsForce)
 
@@ -71,7 +70,10 @@ class TestIntegrator:
 
     @pytest.mark.parametrize(
         ("kind", "message"),
-        [pytest.param(*b, marks=pytest.mark.slow) if b[0] in SLOW else b for b in BROKEN_INTEGRATORS],
+        [
+            pytest.param(*b, marks=pytest.mark.slow) if b[0] in SLOW else b
+            for b in BROKEN_INTEGRATORS
+        ],
     )
     def test_broken(self, kind, message):
         with pytest.raises(AssertionError, match=message):
