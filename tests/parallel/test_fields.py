@@ -395,6 +395,12 @@ def test_check_devices_finds_means_over_a_block():
         check_devices(observed, state, 2, gradient=False)
 
 
+@pytest.mark.slow
+def test_a_mean_over_the_domain_has_its_derivative_over_devices():
+    sim = pk.Simulation(SSPRK3(DomainMean()), dt=0.1)
+    check_devices(sim, pk.Field(noise(8), Grid([1.0], (8,))), 2)
+
+
 @pytest.mark.parametrize("is_global", [True, False])
 def test_means_over_a_block_are_nan_inside_a_trace(is_global):
     """A trace cannot raise: the frame and its derivative are NaN, and `health` has the fault."""

@@ -60,10 +60,16 @@ def evolving():
 
 
 @pytest.mark.parametrize(
-    ("build", "steps"), [pytest.param(repeated, 2, marks=pytest.mark.slow), (evolving, 4)]
+    ("build", "steps", "devices"),
+    [
+        (evolving, 4, (2, 2)),
+        pytest.param(evolving, 4, (2,), marks=pytest.mark.slow),
+        pytest.param(repeated, 2, (2, 2), marks=pytest.mark.slow),
+        pytest.param(repeated, 2, (2,), marks=pytest.mark.slow),
+    ],
 )
-def test_devices_change_nothing(build, steps):
-    pk.testing.check_devices(build(), start(), steps, devices=[(2, 2)], gradient=build is repeated)
+def test_devices_change_nothing(build, steps, devices):
+    pk.testing.check_devices(build(), start(), steps, devices=[devices], gradient=build is repeated)
 
 
 @pytest.mark.slow

@@ -233,14 +233,15 @@ def test_on_other_devices_forces_are_those_of_the_time(before, after, emulated_d
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_on_other_devices_a_bath_remembers_its_heat(emulated_devices):
+@pytest.mark.parametrize("devices", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_on_other_devices_a_bath_remembers_its_heat(devices, emulated_devices):
     bath = pk.VelocityRescaling(
         pk.VelocityVerlet(pk.HarmonicTrap(0.1)), temperature=2.0, relaxation_time=0.2
     )
     energy = pk.quantities.ConservedEnergy()
     sim = pk.Simulation(bath, dt=0.1, observers=[pk.Every(1, energy=energy)])
     before = quiet(sim, row(), 6, key=1)
-    after = quiet(sim, before.carry, 2, devices=2)
+    after = quiet(sim, before.carry, 2, devices=devices)
     np.testing.assert_allclose(after["energy"], before["energy"][-1], rtol=1e-3)
 
 
