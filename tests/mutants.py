@@ -166,19 +166,19 @@ MUTANTS = [
             "fields/equations/_burgers.py",
             ".derivative(0) * -0.5",
             ".derivative(0) * 0.5",
-            "fields/test_equations.py systems/test_waves_and_patterns.py",
+            "fields/test_rates_of_waves.py",
         ),
         (
             "fields/equations/_kuramoto_sivashinsky.py",
             "* k2 - self.hyper",
             "* k2 + self.hyper",
-            "fields/test_equations.py",
+            "fields/test_rates_of_waves.py",
         ),
         (
             "fields/equations/_schroedinger.py",
             "return 0.5 * self.hbar**2",
             "return self.hbar**2",
-            "fields/test_equations.py systems/test_waves_and_patterns.py",
+            "fields/test_rates_of_waves.py",
         ),
         (
             "fields/operators/_staggered.py",
