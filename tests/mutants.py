@@ -65,8 +65,8 @@ MUTANTS = [
         ),
         (
             "particles/forces/potentials/_mixing.py",
-            "sigma[None, :]) / 2",
-            "sigma[None, :])",
+            "x[None, :]) / 2",
+            "x[None, :])",
             "particles/test_potentials.py",
         ),
         (
@@ -77,8 +77,8 @@ MUTANTS = [
         ),
         (
             "particles/forces/bonded/_angles.py",
-            "return 0.5 * local",
-            "return local",
+            "local.parameters(self.angle)\n        return 0.5 * local",
+            "local.parameters(self.angle)\n        return local",
             "particles/test_bonded.py",
         ),
         (
@@ -139,8 +139,8 @@ MUTANTS = [
         # fields
         (
             "fields/_power_spectrum.py",
-            "power / cells**2",
-            "power / cells",
+            "float(np.prod(grid.shape)) ** 2",
+            "float(np.prod(grid.shape))",
             "fields/test_power_spectrum.py",
         ),
         (
@@ -194,8 +194,8 @@ MUTANTS = [
         ),
         (
             "fields/equations/fluid/_navier_stokes.py",
-            "(n / grid.shape[axis]) ** 2",
-            "(n / grid.shape[axis])",
+            "9 * (n * size) ** 2",
+            "9 * (n * size)",
             "fields/test_incompressible.py",
         ),
         # coupling
@@ -266,7 +266,7 @@ MUTANTS = [
         ),
         (
             "native/sum_over_partners.c",
-            "is_pair[c] = partner != row ? 1 : 0;",
+            "is_pair[c] = place < partners ? 1 : 0;",
             "is_pair[c] = 1;",
             "native/test_sums.py",
         ),

@@ -54,6 +54,14 @@ def test_bootstrap_intervals_have_their_coverage():
     assert np.mean(inside) == pytest.approx(0.8, abs=0.1)
 
 
+def test_an_interval_is_as_far_below_as_above():
+    """Of the mean of a sample that is its own mirror image: ±1.28 errors hold 80 %."""
+    x = jax.random.normal(KEY, (50,))
+    found = bootstrap(mean, jnp.concatenate([x, -x]), key=KEY, resamples=4000, level=0.8)
+    ends = np.array([found.low, found.high]) / float(found.error)
+    np.testing.assert_allclose(ends, [-1.28, 1.28], atol=0.1)
+
+
 def test_the_key_decides_the_draws():
     x = jax.random.normal(KEY, (20,))
     one, two, other = (bootstrap(mean, x, key=jax.random.key(k)) for k in (1, 1, 2))

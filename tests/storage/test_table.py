@@ -41,10 +41,15 @@ def corrupt(path, name, fault, tmp_path):
             n for n in file if n == name or file[n].attrs.get("long_name") == name.encode()
         )
         shape, dtype = file[dataset].shape, file[dataset].dtype
-        del file[dataset]
+        # What the link leads to is what was there: nothing but the link is wrong.
+        file.move(dataset, "elsewhere")
         if fault == "soft link":
             file[dataset] = h5py.SoftLink("/elsewhere")
-        elif fault == "external link":
+            return
+        del file["elsewhere"]
+        if fault == "missing":
+            return
+        if fault == "external link":
             file[dataset] = h5py.ExternalLink("/etc/hostname", "/x")
         elif fault == "virtual":
             layout = h5py.VirtualLayout(shape, dtype)
