@@ -47,8 +47,6 @@ def corrupt(path, name, fault, tmp_path):
             file[dataset] = h5py.SoftLink("/elsewhere")
             return
         del file["elsewhere"]
-        if fault == "missing":
-            return
         if fault == "external link":
             file[dataset] = h5py.ExternalLink("/etc/hostname", "/x")
         elif fault == "virtual":
