@@ -60,7 +60,7 @@ PLUMBING = {
         "printable", "programs_of", "put_component",
         "ratio",
         "recomputed", "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
-        "separate_kernels", "trace_linear_call",
+        "separate_kernels", "trace_linear_call", "called_program",
         "require_castable", "require_component", "require_in_range",
         "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt", "scale_array",
         "safe_clip", "safe_max", "safe_maximum", "safe_minimum",

@@ -165,6 +165,7 @@ from .calls._signs import (
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._dependence import (
+    called_program as called_program,
     depends_on as depends_on,
     has_operation as has_operation,
     mark_results as mark_results,

@@ -93,9 +93,10 @@ def _set_on_wall(
         wall_values = jnp.squeeze(shaped, array_axis)
     # True on one device; over several a traced bool, since all run one program.
     at_wall = grid.touches_side(axis, 0 if index[-1] == 0 else 1)
-    if at_wall is not True:
-        wall_values = jnp.where(at_wall, jnp.asarray(wall_values, values.dtype), layer)
+    # Walls may give real numbers to complex fields.
     wall_values = jnp.broadcast_to(jnp.asarray(wall_values, values.dtype), layer.shape)
+    if at_wall is not True:
+        wall_values = jnp.where(at_wall, wall_values, layer)
     places = tuple(None if isinstance(k, slice) else k for k in index)
     return linear_call(_Replace(places), _Split(places), (), (values, wall_values))
 

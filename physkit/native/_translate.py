@@ -11,14 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import LINEAR_CALL, is_concrete, trace_linear_call, vary_alike
+from physkit.core import called_program, is_concrete, vary_alike
 
 from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
 
 # More statements would take long to compile, and would not fit into a processor's registers.
 MAX_STATEMENTS = 2000
 
-_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2")
 _REDUCTIONS = {
     "reduce_sum": "add",
     "reduce_max": "max",
@@ -133,13 +132,8 @@ class Translation:
     def _apply(self, equation: Any, values: list[Value]) -> list[Value]:
         primitive, params = equation.primitive, equation.params
         name = primitive.name
-        if name in _CALLS:
-            inner = params.get("jaxpr", params.get("call_jaxpr"))
-            return self.call(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), values)
-        if name == LINEAR_CALL:
-            # Its implementation computes the value; what it adds are derivatives.
-            inner = trace_linear_call(equation)
-            return self.call(inner.jaxpr, inner.consts, values)
+        if called := called_program(equation):
+            return self.call(*called, values)
         if not any(isinstance(v, Symbolic) for v in values):
             out = primitive.bind(*vary_alike(values), **params)
             return list(out) if primitive.multiple_results else [out]

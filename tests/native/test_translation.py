@@ -9,8 +9,9 @@ import pytest
 from jax import lax
 
 from physkit.core import LINEAR_CALL, linear_call
+from physkit.core.numerics._dependence import _CALLS
 from physkit.native import NotTranslatableError, sum_over_partners
-from physkit.native._translate import _CALLS, Translation
+from physkit.native._translate import Translation
 from physkit.particles.forces.pairs._pair_sum import pair_sum
 from physkit.particles.neighbors import AllPairs
 from tests.native.evaluate import by_jax, by_native_code, primitives
@@ -331,7 +332,7 @@ def test_all_that_is_translated_is_tested():
     ]
     found = {name for jaxpr in traced for name in primitives(jaxpr.jaxpr)}
     assert found >= {*Translation.translated, LINEAR_CALL}
-    older_names = {"pjit", "closed_call", "core_call"}
+    older_names = {"pjit", "closed_call", "core_call", "checkpoint", "custom_vjp_call_jaxpr"}
     assert found >= set(_CALLS) - older_names
 
 

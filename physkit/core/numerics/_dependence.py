@@ -6,9 +6,16 @@ from typing import Any, TypeAlias
 import jax
 
 from .._types import PyTree
+from ._linear_call import LINEAR_CALL, trace_linear_call
 
 Jaxpr: TypeAlias = Any  # JAX's own types of programs are private
 Marks: TypeAlias = list[bool]
+
+# Operations that do what their program does. Some have derivatives of their own.
+_CALLS = frozenset(
+    {"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"}
+    | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+)
 
 
 def depends_on(function: Callable[..., PyTree], marked: PyTree, *args: PyTree) -> bool:
@@ -89,6 +96,18 @@ def has_operation(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
         or any(has_operation(inner, names) for inner in programs_of(equation))
         for equation in jaxpr.eqns
     )
+
+
+def called_program(equation: Any) -> tuple[Jaxpr, Sequence[Any]] | None:
+    """The program of an operation, and its constants, if all that the operation computes is that program."""
+    if equation.primitive.name == LINEAR_CALL:
+        closed = trace_linear_call(equation)
+        return closed.jaxpr, closed.consts
+    if equation.primitive.name not in _CALLS:
+        return None
+    params = equation.params
+    called = params["jaxpr"] if "jaxpr" in params else params["call_jaxpr"]
+    return _open(called), getattr(called, "consts", ())
 
 
 def programs_of(equation: Any) -> list[Jaxpr]:

@@ -14,18 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import LINEAR_CALL, has_operation, trace_linear_call
+from physkit.core import called_program, has_operation
 
 _MOST_OPERANDS = 16  # of one reduction
 _FEW = 8  # totals of a sum, one for each component; rows of a total
 _SOME = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
-# Operations that do what their program does. Some have derivatives of their own, which nothing asks for here.
-_CALLS = frozenset(
-    {"jit", "pjit", "checkpoint", "remat2", "closed_call", "core_call"}
-    | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
-)
-# Names of the programs of loops and choices among their settings.
-_PROGRAMS = {"while": ("body_jaxpr",), "scan": ("jaxpr",), "cond": ("branches",)}
+# What the programs of loops and choices are called among their settings.
+_PROGRAMS = {"while": "body_jaxpr", "scan": "jaxpr", "cond": "branches"}
 _SUMS = frozenset({"reduce_sum"})
 
 
@@ -120,7 +115,7 @@ class _Program:
             return self.name_all([x.val])[0] if hasattr(x, "val") else names[x]
 
         for equation in jaxpr.eqns:
-            if called := _called_program(equation):
+            if called := called_program(equation):
                 program, constants = called
                 operands = [*self.name_all(constants), *map(name_of, equation.invars)]
                 results = self.inline(program, operands)
@@ -173,8 +168,8 @@ class _Program:
 def _join_within(jaxpr: Any) -> Any:
     """A program of one equation. Where that is a loop or a choice, sums are joined in its programs."""
     (equation,) = jaxpr.eqns
-    names = _PROGRAMS.get(equation.primitive.name, ())
-    if not names or not has_operation(jaxpr, _SUMS):
+    name = _PROGRAMS.get(equation.primitive.name)
+    if name is None or not has_operation(jaxpr, _SUMS):
         return jaxpr
 
     def join(closed: Any) -> Any:
@@ -182,11 +177,9 @@ def _join_within(jaxpr: Any) -> Any:
         joined = lambda *x: join_sums(lambda *x: list(function(*x)), *x)
         return jax.make_jaxpr(joined)(*(x.aval for x in closed.jaxpr.invars))
 
-    params = dict(equation.params)
-    for name in names:
-        programs = params[name]
-        params[name] = tuple(map(join, programs)) if name == "branches" else join(programs)
-    return jaxpr.replace(eqns=[equation.replace(params=params)])
+    programs = equation.params[name]
+    joined = tuple(map(join, programs)) if name == "branches" else join(programs)
+    return jaxpr.replace(eqns=[equation.replace(params=equation.params | {name: joined})])
 
 
 def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
@@ -203,17 +196,6 @@ def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
         else:
             groups.append((x.length, [x]))
     return groups
-
-
-def _called_program(equation: Any) -> tuple[Any, Sequence[Any]] | None:
-    """The program that an operation calls, if that is all that it does, and its constants."""
-    if equation.primitive.name == LINEAR_CALL:
-        closed = trace_linear_call(equation)
-        return closed.jaxpr, closed.consts
-    if equation.primitive.name not in _CALLS:
-        return None
-    (called,) = [p for p in equation.params.values() if hasattr(p, "eqns") or hasattr(p, "jaxpr")]
-    return getattr(called, "jaxpr", called), getattr(called, "consts", ())
 
 
 def _add_up(arrays: list[Array], axes: tuple[int, ...]) -> list[Array]:

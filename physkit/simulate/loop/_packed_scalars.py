@@ -11,9 +11,8 @@ from physkit.core import PyTree
 from ..adjoint._array_layout import ArrayLayout
 
 T = TypeVar("T", bound=PyTree)
-_MOST = (
-    128  # entries of an array that is still a few numbers: a profile of a layer, factors of degrees
-)
+# Entries of an array that is still a few numbers: a profile of a layer, factors of degrees.
+_MOST = 128
 
 
 def pack_scalars(tree: T) -> Callable[[], T]:
