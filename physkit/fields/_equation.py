@@ -26,13 +26,14 @@ from ._spectrum import Spectrum
 
 
 class AbstractEquation(AbstractTendency):
-    """∂u/∂t = L u + N(t, u) for the field called `component` (None when the state is that field).
+    """∂u/∂t = L u + N(t, u) + F for the field called `component` (None when the state is that field).
 
-    Write `symbol` for a part L that multiplies every Fourier mode by a number, `nonlinear` for the
-    rest, or both. Explicit integrators add the two up (`rate`); exponential and implicit ones take the
-    symbol by itself, so that stiff waves and diffusion do not limit the step.
+    Write `symbol` for a part L that multiplies every Fourier mode by a number, `steady` for a part F that
+    neither time nor the field change, `nonlinear` for the rest, or several of them. Explicit integrators add
+    them up (`rate`); exponential and implicit ones take the symbol by itself, so that stiff waves and diffusion
+    do not limit the step, and transform F once for a run.
 
-    Both see the field with the boundary that it has now.
+    L and N see the field with the boundary that it has now.
     """
 
     component: eqx.AbstractVar[str | None]
@@ -48,19 +49,26 @@ class AbstractEquation(AbstractTendency):
         """N(t, u), by values or by coefficients, whichever comes cheaper; None for N = 0."""
         del clock, field
 
+    def steady(self, field: Field) -> Field | Spectrum | None:
+        """F, by values or by coefficients; None for F = 0.
+
+        May depend on parameters and on the field's grid, never on its data.
+        """
+        del field
+
     def parts(self, state: State) -> tuple[str, ...]:
-        """ "linear" and "nonlinear", as far as there are any."""
+        """ "linear", "nonlinear" and "steady", as far as there are any."""
         field, clock = get_component(state, self.component), Clock.at(StepCount.of(0), 0.0, 1.0)
         if not isinstance(field, Field):
             return ()
 
-        def both(equation: AbstractEquation, field: Field) -> Any:
+        def all_of(equation: AbstractEquation, field: Field) -> Any:
             now = field.at_time(clock.t)
-            return equation.symbol(now), equation.nonlinear(clock, now)
+            return equation.symbol(now), equation.nonlinear(clock, now), equation.steady(now)
 
         # Traced only: no number is computed.
-        found = eqx.filter_eval_shape(both, self, field)
-        names = ("linear", "nonlinear")
+        found = eqx.filter_eval_shape(all_of, self, field)
+        names = ("linear", "nonlinear", "steady")
         parts = tuple(name for name, part in zip(names, found, strict=True) if part is not None)
         return (*parts, "own rate") if self.has_own_rate else parts
 
@@ -104,12 +112,15 @@ class AbstractEquation(AbstractTendency):
         return self._as_rate(self.linear(get_component(state, self.component)))
 
     def explicit_rate(self, clock: Clock, state: State) -> Rate:
-        return self._as_rate(self.nonlinear(clock, get_component(state, self.component)))
+        field = get_component(state, self.component)
+        return self._as_rate(self.nonlinear(clock, field), self.steady(field))
 
-    def _as_rate(self, part: Field | Spectrum | None) -> Rate:
-        if part is None:
+    def _as_rate(self, *parts: Field | Spectrum | None) -> Rate:
+        # By values or by coefficients, as each part came: what is added up stays in its own form.
+        increments = [as_increment(part) for part in parts if part is not None]
+        if not increments:
             return None
-        rate = as_increment(part)
+        rate = combine_rates([1] * len(increments), increments)
         return rate if self.component is None else {self.component: rate}
 
     def constrain_modes(self, field: Field, coefficients: Array) -> Array:
@@ -134,15 +145,12 @@ class AbstractEquation(AbstractTendency):
 
     def rate(self, clock: Clock, state: State) -> Rate:
         field = require_field(get_component(state, self.component), type(self).__name__)
-        # By values or by coefficients, as each part came: what is added up stays in its own form.
-        parts = [self.linear(field), self.nonlinear(clock, field)]
-        increments = [as_increment(part) for part in parts if part is not None]
-        if not increments:
+        rate = self._as_rate(self.linear(field), self.nonlinear(clock, field), self.steady(field))
+        if rate is None:
             raise DeclarationError(
-                f"{type(self).__name__} has neither a symbol nor a nonlinear part: write one of them"
+                f"{type(self).__name__} has neither a symbol nor a nonlinear or steady part: write one of them"
             )
-        rate = combine_rates([1] * len(increments), increments)
-        return rate if self.component is None else {self.component: rate}
+        return rate
 
 
 def require_field(component: object, what: str) -> Field:

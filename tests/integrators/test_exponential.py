@@ -38,6 +38,7 @@ FAST_CASES = (
     "test_vector_fields[ARS222-2]",
     "test_derivative_by_viscosity[ARS343-3]",
     "test_phi_functions_and_their_derivatives",
+    "test_what_is_steady_is_transformed_once_for_a_run[ETDRK2-2-None]",
 )
 
 METHODS = [(ETDRK2, 2), (ETDRK4, 4), (ARS222, 2), (ARS343, 3)]
@@ -189,19 +190,50 @@ def test_vector_fields(method, order):
     assert got.coefficients is None
 
 
+def transforms(integrator, lazy=False):
+    """How often a step transforms a field."""
+    state, dt = wave(), jnp.asarray(0.1)
+    plan = integrator.prepare(state, dt)
+    clock = Clock.at(StepCount.of(0), jnp.asarray(0.0), dt)
+    aux = integrator.init(plan, clock, state)
+    method = integrator.step_lazy if lazy else integrator.step
+    step = jax.jit(lambda p, s, a: method(p, clock, s, a))
+    return step.lower(plan, state, aux).compile().as_text().count(" fft(")
+
+
+class Forcing(AbstractEquation):
+    """A forcing that nothing changes, by values; with a symbol of its own, if there is a decay."""
+
+    strength: jax.Array = param(0.3)
+    decay: float | None = static(default=None)
+    component: str | None = static(default=None)
+
+    def symbol(self, field):
+        if self.decay is None:
+            return None
+        return jnp.full(field.spectrum().coefficients.shape, -self.decay)
+
+    def steady(self, field):
+        (x,) = field.coordinates
+        return field.with_values(self.strength * jnp.exp(jnp.sin(x)))
+
+
+@EACH
+@pytest.mark.parametrize("decay", [None, 0.5])
+def test_what_is_steady_is_transformed_once_for_a_run(method, order, decay):
+    forced = method(Burgers(), Forcing(decay=decay))
+    assert transforms(forced, lazy=True) == transforms(method(Burgers()), lazy=True)
+    by_values = lambda t, u: u.with_values(0.3 * jnp.exp(jnp.sin(u.coordinates[0])))
+    drag = () if decay is None else (lambda t, u: u * -decay,)
+    expected = final_state(RK4(Burgers(), by_values, *drag), wave(), 2e-4, 500)
+    found = final_state(forced, wave(), 1e-3, 100)
+    np.testing.assert_allclose(found.data, expected.data, atol=1e-5)
+    explicit = final_state(RK4(Burgers(), Forcing(decay=decay)), wave(), 2e-4, 500)
+    np.testing.assert_allclose(explicit.data, expected.data, atol=1e-13)
+
+
 def test_one_transform_for_the_new_state():
     """Coefficients are carried: N by coefficients costs what it costs itself, plus one inverse."""
-
-    def transforms(integrator, lazy=False):
-        state, dt = wave(), jnp.asarray(0.1)
-        plan = integrator.prepare(state, dt)
-        clock = Clock.at(StepCount.of(0), jnp.asarray(0.0), dt)
-        aux = integrator.init(plan, clock, state)
-        method = integrator.step_lazy if lazy else integrator.step
-        step = jax.jit(lambda s, a: method(plan, clock, s, a))
-        text = step.lower(state, aux).compile().as_text()
-        return text.count(" fft(")
-
     assert transforms(ETDRK2(Diffusion(0.1))) == 1
     # Burgers: u back (the state has its values already at the first stage), u² there.
     assert transforms(ETDRK2(Burgers())) == 1 + 1 + 2

@@ -1,7 +1,7 @@
 """Semilinear equations ∂y/∂t = L y + N(t, y): which fields have a symbol L, and what is left as N."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import equinox as eqx
 import jax
@@ -46,11 +46,13 @@ class SemilinearPlan(Module):
     """Constants of a run: coefficients of the method for every field that has a symbol.
 
     - `table`: what the method makes of each symbol.
-    - `by_symbol`: which of the tendencies gave one, so that only its nonlinear part is left.
+    - `is_apart`: which of the tendencies are taken apart, so that only the nonlinear part is left of them.
+    - `steady`: Fourier coefficients of the rates that nothing changes.
     """
 
     table: dict[str | None, Module] = data()
-    by_symbol: tuple[bool, ...] = static()
+    is_apart: tuple[bool, ...] = static()
+    steady: ModalRates = data(default_factory=dict)
 
 
 class SemilinearAux(Module):
@@ -66,10 +68,10 @@ class AbstractSemilinear(AbstractIntegrator):
         ∂y/∂t = L y + N(t, y)
 
     Among the tendencies, an `AbstractEquation` that has a symbol gives L and its nonlinear part;
-    all others count wholly as N. L is summed per field; components without one are advanced by the
-    explicit method that is left for L = 0. Fields with a symbol are advanced by their Fourier
-    coefficients, which are carried along, so that a step transforms no more than its terms do, and
-    once for the new state where an observer reads it.
+    all others count wholly as N. What is steady of N is transformed once for a run. L is summed per
+    field; components without one are advanced by the explicit method that is left for L = 0. Fields
+    with a symbol are advanced by their Fourier coefficients, which are carried along, so that a step
+    transforms no more than its terms do, and once for the new state where an observer reads it.
     """
 
     tendency: eqx.AbstractVar[Tendencies]
@@ -98,17 +100,23 @@ class AbstractSemilinear(AbstractIntegrator):
 
     def prepare(self, state: State, dt: StepSize) -> SemilinearPlan:
         symbols: Modes = {}
-        by_symbol = []
-        for term in self.tendency.terms:
+        has_symbol = [False] * len(self.tendency.terms)
+        for k, term in enumerate(self.tendency.terms):
             symbol = _symbol_of(term, state, type(self).__name__)
-            by_symbol.append(symbol is not None)
             if symbol is not None:
+                has_symbol[k] = True
                 # A symbol over the modes alone broadcasts over the field's components.
                 ndim = get_component(state, term.component).data.ndim
                 symbol = symbol.reshape((1,) * (ndim - symbol.ndim) + symbol.shape)
                 symbols[term.component] = add_symbols(symbols.get(term.component), symbol)
         table = {name: self.coefficients(symbol, dt) for name, symbol in symbols.items()}
-        return SemilinearPlan(table, tuple(by_symbol))
+        steady = [
+            _steady_rate_of(term, state, table, is_by_symbol)
+            for term, is_by_symbol in zip(self.tendency.terms, has_symbol, strict=True)
+        ]
+        total = sum_rates(self.tendency.terms, state, steady)
+        is_apart = tuple(a or b is not None for a, b in zip(has_symbol, steady, strict=True))
+        return SemilinearPlan(table, is_apart, _transform_rates(state, table, total))
 
     def init(self, plan: SemilinearPlan, clock: Clock, state: State) -> SemilinearAux:
         caches = self.tendency.init(state)
@@ -205,13 +213,13 @@ class AbstractSemilinear(AbstractIntegrator):
         )
 
     def advanced_parts(self, state: State) -> AdvancedParts:
-        def by_halves(term: AbstractTerm) -> bool:
+        def is_apart(term: AbstractTerm) -> bool:
             is_apart = isinstance(term, AbstractEquation) and term.has_own_rate
             return is_apart and _symbol_of(term, state, type(self).__name__) is not None
 
-        # Of an equation with a symbol the two halves are asked for, never its rate.
-        halves = ("linear", "nonlinear")
-        return tuple((t, halves if by_halves(t) else None) for t in self.tendency.terms)
+        # Of an equation with a symbol its parts are asked for, never its rate.
+        parts = ("linear", "nonlinear", "steady")
+        return tuple((t, parts if is_apart(t) else None) for t in self.tendency.terms)
 
     def terms(self, aux: SemilinearAux) -> TermsWithCaches:
         return terms_with_caches(self.tendency, aux.caches)
@@ -221,10 +229,8 @@ class AbstractSemilinear(AbstractIntegrator):
     ) -> tuple[ModalRates, Rate, Cache]:
         """N by Fourier coefficients, the rates of all other components, and the caches."""
         rates, caches_after = [], []
-        for term, has_symbol, cache in zip(
-            self.tendency.terms, plan.by_symbol, caches, strict=True
-        ):
-            if has_symbol:  # its linear part is in the coefficients of the method
+        for term, is_apart, cache in zip(self.tendency.terms, plan.is_apart, caches, strict=True):
+            if is_apart:  # its other parts are in the plan
                 # On axes that repeat, as symbols need them, there are no walls that time could move.
                 part = term.nonlinear(clock, get_component(state, term.component))
                 rate = None if part is None else as_increment(part)
@@ -234,11 +240,10 @@ class AbstractSemilinear(AbstractIntegrator):
             rates.append(rate)
             caches_after.append(cache)
         total = sum_rates(self.tendency.terms, state, rates)
-        modal_rates: ModalRates = {}
-        for name in plan.table:
-            # A state that is one component has no names, and its rate is no dict.
-            rate = total if name is None or total is None else total.get(name)
-            modal_rates[name] = _transform_rate(get_component(state, name), rate)
+        modal_rates = _transform_rates(state, plan.table, total)
+        for name, rate in plan.steady.items():
+            if rate is not None:
+                modal_rates[name] = add_symbols(modal_rates[name], rate)
         return modal_rates, _without(total, modal_rates), tuple(caches_after)
 
 
@@ -331,6 +336,30 @@ def _without(rate: Rate, names: ModalRates) -> Rate:
 def _transform_fields(state: State, plan: SemilinearPlan) -> Modes:
     fields = {name: get_component(state, name) for name in plan.table}
     return {name: field.grid.fft(field.data) for name, field in fields.items()}
+
+
+def _steady_rate_of(
+    term: AbstractTerm, state: State, table: Iterable[str | None], has_symbol: bool
+) -> Rate:
+    """The steady rate of a term for a field that is advanced by its coefficients; else None.
+
+    None, too, of equations without a symbol that are not taken apart, since their rate has more in it.
+    """
+    if not isinstance(term, AbstractEquation) or term.component not in table:
+        return None
+    field = get_component(state, term.component)
+    part = term.steady(field)
+    is_whole = not has_symbol and (term.has_own_rate or term.linear(field) is not None)
+    if part is None or is_whole:
+        return None
+    return as_increment(part) if term.component is None else {term.component: as_increment(part)}
+
+
+def _transform_rates(state: State, names: Iterable[str | None], total: Rate) -> ModalRates:
+    """The Fourier coefficients of a rate of the state, for its fields of these names."""
+    # A state that is one component has no names, and its rate is no dict.
+    rate_of = lambda name: total if name is None or total is None else total.get(name)
+    return {name: _transform_rate(get_component(state, name), rate_of(name)) for name in names}
 
 
 def _transform_rate(field: Field, rate: FieldIncrement | Array | None) -> Array | None:

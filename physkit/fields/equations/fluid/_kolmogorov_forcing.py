@@ -3,22 +3,13 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import (
-    AbstractTendency,
-    Clock,
-    ParameterError,
-    Rate,
-    ShapeError,
-    State,
-    get_component,
-    param,
-    static,
-)
+from physkit.core import ParameterError, ShapeError, param, static
 
+from ..._equation import AbstractEquation
 from ..._field import Field
 
 
-class KolmogorovForcing(AbstractTendency):
+class KolmogorovForcing(AbstractEquation):
     """Kolmogorov's forcing of a flow.
 
         ∂u/∂t = … + χ sin(κ y) e_x,   κ = 2πn/L_y;   of a vorticity  ∂ω/∂t = … − χ κ cos(κ y)
@@ -48,9 +39,7 @@ class KolmogorovForcing(AbstractTendency):
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ParameterError(f"a whole number of waves fits into the box: 1, 2, …; got {n!r}")
 
-    def rate(self, clock: Clock, state: State) -> Rate:
-        del clock
-        field: Field = get_component(state, self.component)
+    def steady(self, field: Field) -> Field:
         grid = field.grid
         if grid.dimension < 2 or not grid.periodic[1]:
             raise ParameterError("Kolmogorov's forcing repeats along y; this box does not")
@@ -66,5 +55,4 @@ class KolmogorovForcing(AbstractTendency):
             forcing = jnp.broadcast_to(-self.amplitude * kappa * jnp.cos(angle), field.data.shape)
         else:
             raise ShapeError("what is driven is a velocity, or the vorticity on two axes")
-        rate = field.with_values(forcing)
-        return rate if self.component is None else {self.component: rate}
+        return field.with_values(forcing)
