@@ -38,7 +38,7 @@ FAST_CASES = (
     "test_vector_fields[ARS222-2]",
     "test_derivative_by_viscosity[ARS343-3]",
     "test_phi_functions_and_their_derivatives",
-    "test_what_is_steady_is_transformed_once_for_a_run[ETDRK2-2-None]",
+    "test_what_is_steady_is_transformed_once_for_a_run[None-ETDRK2-2]",
 )
 
 METHODS = [(ETDRK2, 2), (ETDRK4, 4), (ARS222, 2), (ARS343, 3)]

@@ -82,14 +82,20 @@ class SphericalShallowWater(AbstractSphericalFlow):
         carried = jnp.stack([field.data[0] + self.coriolis(field), field.data[2]])
         # [east or north, what is carried, longitude, latitude]: both fluxes by one transform.
         curl, divergence = grid.vorticity_and_divergence(flow[:, None] * carried[None])
-        head = grid.fft(0.5 * jnp.sum(flow**2, axis=0) + self.gravity * self._height())
-        head = head + scale_array(depth, self.gravity)
+        head = grid.fft(0.5 * jnp.sum(flow**2, axis=0)) + scale_array(depth, self.gravity)
         rising = curl[0] + scale_array(head, square_wavenumber(grid))
-        filling = -divergence[1]
-        if self.topography is not None:
-            # The symbol damps h alone, which would let it sink along slopes: the rest of h + b.
-            filling = filling + scale_array(grid.fft(self.topography.data), self.damping(field))
-        return spectrum.with_coefficients(jnp.stack([-divergence[0], rising, filling]))
+        return spectrum.with_coefficients(jnp.stack([-divergence[0], rising, -divergence[1]]))
+
+    def steady(self, field: Field) -> Spectrum | None:
+        if self.topography is None:
+            return None
+        self._require(field)
+        ground = field.grid.fft(self.topography.data)
+        rising = scale_array(ground, self.gravity * square_wavenumber(field.grid))
+        # The symbol damps h alone, which would let it sink along slopes: the rest of h + b.
+        filling = scale_array(ground, self.damping(field))
+        parts = jnp.stack([jnp.zeros_like(rising), rising, filling])
+        return field.spectrum().with_coefficients(parts)
 
     # --- what flows -----------------------------------------------------------------------------
 
