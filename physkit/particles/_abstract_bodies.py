@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, call_isolated, with_tangent_of
+from physkit.core import Module, call_isolated, ratio, with_tangent_of
 from physkit.html import points, read
 
 from ._fixed_point_particles import FixedPointParticles
@@ -158,4 +158,4 @@ class AbstractBodies(AbstractShardedParticles):
 def _velocity_change(
     force: Float[Array, "n d"], mass: Float[Array, " n"], dt: Float[Array, ""]
 ) -> Float[Array, "n d"]:
-    return dt * force / mass[:, None]
+    return ratio(dt * force, mass[:, None])

@@ -22,6 +22,7 @@ from physkit.core import (
     cast_floats,
     data,
     describe,
+    ratio,
     replace_fields,
     round_before_add,
     static,
@@ -215,7 +216,7 @@ class Particles(AbstractBodies):
 
     def rate(self, force: Float[Array, "n d"]) -> ParticleIncrement:
         """dx/dt = v and dv/dt = F/m."""
-        return ParticleIncrement(position=self.velocity, velocity=force / self.mass[:, None])
+        return ParticleIncrement(position=self.velocity, velocity=ratio(force, self.mass[:, None]))
 
     def site_particles(self) -> "Particles":
         return self
@@ -228,7 +229,7 @@ class Particles(AbstractBodies):
         if self.constraints is None:
             return force
         mass = self.mass[:, None]
-        return mass * self.replace(velocity=force / mass).constrain_velocities().velocity
+        return mass * self.replace(velocity=ratio(force, mass)).constrain_velocities().velocity
 
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced. The new values are not checked."""

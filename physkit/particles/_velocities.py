@@ -18,6 +18,7 @@ from physkit.core import (
     concrete_value,
     explain_call,
     matmul,
+    ratio,
     safe_divide,
     safe_sqrt,
 )
@@ -110,7 +111,7 @@ def momentum_flux(particles: AbstractBodies) -> Float[Array, "d d"]:
 def center_of_mass(particles: AbstractBodies) -> Float[Array, " d"]:
     """Σ m x / Σ m of all particles, along unwrapped paths."""
     weighted = particles.sum(particles.mass[:, None] * particles.unwrapped)
-    return weighted / particles.sum(particles.mass)
+    return ratio(weighted, particles.sum(particles.mass))
 
 
 def angular_momentum(

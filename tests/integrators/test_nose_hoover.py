@@ -77,9 +77,9 @@ def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
 )
 def test_degrees_of_freedom(force, frozen, degrees):
     bath = NoseHooverChain(force, temperature=0.5, period=2 * np.pi)
-    counted, masses = bath._masses(with_chain(molecule(frozen=frozen)))
+    counted, inertia = bath._inertia(with_chain(molecule(frozen=frozen)))
     assert float(counted) == degrees
-    np.testing.assert_allclose(masses, [0.5 * degrees, 0.5, 0.5], rtol=1e-14)
+    np.testing.assert_allclose(inertia, [degrees, 1.0, 1.0], rtol=1e-14)
 
 
 def error_of_the_conserved_quantity(dt, substeps=1):

@@ -352,7 +352,8 @@ def test_noise_on_fields_is_the_same_over_devices():
     one = jax.jit(lambda s: pk.simulate(sim, s, steps, key=1).state.data)(start)
     many = pk.simulate(sim, start, steps, key=1, devices=(2, 2)).state.data
     assert float(jnp.max(abs(one - start.data))) > 1e-3
-    assert field_cases.distance(one, many) < 1e-13
+    # Numbers are drawn in single precision, and compiled quickly their logarithms may round otherwise.
+    assert field_cases.distance(one, many) < 1e-7
 
 
 def test_single_precision_is_kept_over_devices():

@@ -26,12 +26,6 @@ def safe_norm(
     return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
 
 
-def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
-    """a / b, and 0 with derivative 0 where b = 0."""
-    nonzero = b != 0
-    return jnp.where(nonzero, a / jnp.where(nonzero, b, 1), 0)
-
-
 @jax.custom_jvp
 def ratio(a: ArrayLike, b: Float[Array, "..."]) -> Float[Array, "..."]:
     """a / b, whose derivative is right wherever a / b is: JAX's has b², beyond float32 in SI units."""
@@ -45,6 +39,12 @@ def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Array]) -> tuple[Ar
     if not jnp.issubdtype(jnp.result_type(a), jnp.inexact):  # a whole number has no tangent
         return q, -q * db / b
     return q, (da - q * db) / b
+
+
+def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
+    """a / b, and 0 with derivative 0 where b = 0."""
+    nonzero = b != 0
+    return jnp.where(nonzero, ratio(a, jnp.where(nonzero, b, 1)), 0)
 
 
 def safe_power(x: Float[Array, "..."], exponent: float | Float[Array, ""]) -> Float[Array, "..."]:

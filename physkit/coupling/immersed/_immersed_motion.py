@@ -16,6 +16,7 @@ from physkit.core import (
     einsum,
     get_component,
     matmul,
+    ratio,
     safe_divide,
     static,
 )
@@ -90,7 +91,7 @@ class ImmersedMotion(AbstractTerm):
         wrench = body.own(bodies, force)
         torque = matmul(turned, wrench[3:])
         turning = matmul(turned.T, safe_divide(torque, moments))
-        push = wrench[:3] / body.own(bodies, bodies.mass)
+        push = ratio(wrench[:3], body.own(bodies, bodies.mass))
         d = grid.dimension
         wanted = jnp.concatenate([push[:d], turning if d == 3 else turning[2:]])
         shares, units, places, covered = [], [], [], []

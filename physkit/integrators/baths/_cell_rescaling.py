@@ -14,6 +14,7 @@ from physkit.core import (
     as_count,
     as_parameter,
     param,
+    ratio,
     safe_sqrt,
     static,
 )
@@ -116,7 +117,7 @@ class StochasticCellRescaling(AbstractBarostat):
             """The drift of λ, and the deviatoric part of the pressure times the volume."""
             total = pressure_times_volume(end, state, self.current_terms(state, inner))
             d = total.shape[0]
-            excess = jnp.trace(total) / (d * volume) - target + temperature / (2 * volume)
+            excess = ratio(jnp.trace(total), d * volume) - target + ratio(temperature, 2 * volume)
             return 0.5 * mobility * jnp.sqrt(volume) * excess, deviatoric_strain(total, self.shape)
 
         first = all_particles(state)[0]
@@ -128,10 +129,12 @@ class StochasticCellRescaling(AbstractBarostat):
         new_root = root + change
         new_volume = jnp.where(new_root > 0, new_root**2, jnp.nan)
         # The strain of shape has noise of the geometric mean volume: as large on the way back.
-        scale = mobility / (d * root * new_root)
+        # In SI units mobility/V is beyond float32; XLA would make β/(τ V) of it.
+        step, mean_volume = mobility * dt, d * root * new_root
         xi = deviatoric_strain(jax.random.normal(for_shape, (d, d), dtype), self.shape)
-        strain = scale * stress * dt + safe_sqrt(2 * temperature * scale * dt) * xi
-        matrix = (new_volume / volume) ** (1 / d) * unimodular(strain)
+        strain = step * ratio(stress, mean_volume)
+        strain = strain + safe_sqrt(2 * step * ratio(temperature, mean_volume)) * xi
+        matrix = ratio(new_volume, volume) ** (1 / d) * unimodular(strain)
 
         state = stretch_all(state, matrix, inverse_matrix(matrix).T)
         inner = self.integrator.refresh(plan, end, state, inner)
@@ -140,6 +143,7 @@ class StochasticCellRescaling(AbstractBarostat):
         # would make equal to the change of energy (Bernetti & Bussi 2020, section II D).
         by_volume = change * (drift + new_drift) + (new_drift**2 - drift**2) * dt / 2
         by_shape = jnp.sum(strain * (stress + new_stress))
-        by_shape = by_shape + scale * jnp.sum(new_stress**2 - stress**2) * dt / 2
+        gained = ratio(new_stress - stress, mean_volume)
+        by_shape = by_shape + step * jnp.sum((new_stress + stress) * gained) / 2
         work = target * (new_volume - volume) - temperature * jnp.log(new_root / root)
         return state, (inner, reservoir + work + 2 * by_volume / mobility + by_shape / 2)

@@ -19,6 +19,7 @@ from physkit.core import (
     matmul,
     param,
     put_component,
+    ratio,
     static,
 )
 from physkit.particles import kinetic_energy
@@ -28,7 +29,7 @@ from .._integrator import StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
 from ..particle._heat_bath import degrees_together, require_nonnegative
 from ..particle._kicks_and_drifts import AbstractKickFirst, ForceByComponent, drift, kick
-from ..particle._nose_hoover import ThermostatChain, advance_chain, chain_energies, chain_masses
+from ..particle._nose_hoover import ThermostatChain, advance_chain, chain_energies, chain_inertia
 from ._barostat import (
     all_particles,
     particle_names,
@@ -160,24 +161,26 @@ class MartynaTobiasKlein(AbstractKickFirst):
         return kinetic + potential + self.bath_energy(clock, state, aux)
 
     def bath_energy(self, clock: Clock, state: State, aux: BoxAux) -> Float[Array, ""]:
-        motion, mass = get_component(state, self.barostat), self._mass(clock, state)
+        motion, temperature = (
+            get_component(state, self.barostat),
+            temperature_at(self.temperature, clock),
+        )
         volume = all_particles(state)[0].space.volume
-        of_box = 0.5 * mass * jnp.sum(motion.rate**2) + target_at(self.pressure, clock) * volume
-        temperature = temperature_at(self.temperature, clock)
+        of_box = 0.5 * temperature * (self._inertia(state) * jnp.sum(motion.rate**2))
+        of_box = of_box + target_at(self.pressure, clock) * volume
         for chain, degrees in self._chains(state):
-            masses = chain_masses(chain, temperature, degrees, positive(self.period))
-            of_box = of_box + sum(chain_energies(chain, masses, temperature, degrees))
+            inertia = chain_inertia(chain, degrees, positive(self.period))
+            of_box = of_box + sum(chain_energies(chain, inertia, temperature, degrees))
         return of_box
 
     def _degrees(self, state: State) -> Float[Array, ""]:
         return degrees_together(all_particles(state), self.conserves_momentum)
 
-    def _mass(self, clock: Clock, state: State) -> Float[Array, ""]:
-        """W, energy · time²."""
+    def _inertia(self, state: State) -> Float[Array, ""]:
+        """W/(k_B T), time²."""
         d = all_particles(state)[0].dimension
-        temperature = temperature_at(self.temperature, clock)
         box_period = positive(self.box_period) / (2 * jnp.pi)
-        return (self._degrees(state) + d) / d * temperature * box_period**2
+        return (self._degrees(state) + d) / d * box_period**2
 
     def _chains(self, state: State) -> list[tuple[ThermostatChain, Float[Array, ""]]]:
         """The chains of the particles and of the box, each with its number of degrees of freedom."""
@@ -193,12 +196,14 @@ class MartynaTobiasKlein(AbstractKickFirst):
             temperature_at(self.temperature, clock),
         )
         twice_kinetic = 2 * sum(kinetic_energy(p) for p in all_particles(state))
-        twice_of_box = self._mass(clock, state) * jnp.sum(motion.rate**2)
+        heats = (
+            ratio(twice_kinetic, temperature),
+            self._inertia(state) * jnp.sum(motion.rate**2),
+        )
         moved = []
-        energies = (twice_kinetic, twice_of_box)
-        for (chain, degrees), energy in zip(self._chains(state), energies, strict=True):
-            masses = chain_masses(chain, temperature, degrees, positive(self.period))
-            moved.append(advance_chain(chain, masses, temperature, degrees, energy, dt))
+        for (chain, degrees), heat in zip(self._chains(state), heats, strict=True):
+            inertia = chain_inertia(chain, degrees, positive(self.period))
+            moved.append(advance_chain(chain, inertia, degrees, heat, dt))
         (chain, scale), (box_chain, box_scale) = moved
         for name in particle_names(state):
             p = get_component(state, name)
@@ -214,7 +219,8 @@ class MartynaTobiasKlein(AbstractKickFirst):
         volume, d = all_particles(state)[0].space.volume, flux.shape[0]
         outside = target_at(self.pressure, clock) * volume - jnp.trace(flux) / self._degrees(state)
         excess = flux + virial - outside * jnp.eye(d, dtype=flux.dtype)
-        change = dt / self._mass(clock, state) * allowed_strain(excess, self.shape)
+        strain = allowed_strain(ratio(excess, temperature_at(self.temperature, clock)), self.shape)
+        change = ratio(dt, self._inertia(state)) * strain
         return put_component(state, self.barostat, BoxMotion(motion.rate + change, motion.chain))
 
     def _kick(self, state: State, total: ForceByComponent, dt: Float[Array, ""]) -> State:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Plan, State, param, put_component, safe_sqrt
+from physkit.core import Clock, Plan, State, param, put_component, ratio, safe_sqrt
 from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
@@ -85,7 +85,7 @@ def _rescaling(
     squares = jnp.where(others > 0, 2 * jax.random.gamma(gamma, shape, (), kinetic.dtype), 0)
     at_rest = kinetic <= 0
     # (1 − c) K̄/(N_f K), of which N_f drops out; expm1, or small x would lose digits.
-    spread = -jnp.expm1(-x) * temperature / (2 * jnp.where(at_rest, 1, kinetic))
+    spread = -jnp.expm1(-x) * ratio(temperature, 2 * jnp.where(at_rest, 1, kinetic))
     noise = first * safe_sqrt(spread)
     # Both terms together are one square, whose sign is that of the velocities.
     lead = jnp.exp(-x / 2) + noise

@@ -3,7 +3,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from physkit.core import Cache, Clock, State, get_component, param, put_component
+from physkit.core import Cache, Clock, State, get_component, param, put_component, ratio
 from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
@@ -48,7 +48,9 @@ class Brownian(AbstractHeatBath, AbstractDriftFirst):
         """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
         require_points(self, state, self.force.components)
         mobility_dt = dt / self.friction
-        return mobility_dt, noise_amplitude(2 * mobility_dt * self.temperature)
+        # By parts: 2 k_B T dt/γ of atoms in SI units is beyond float32.
+        parts = noise_amplitude(2 * mobility_dt), noise_amplitude(self.temperature)
+        return mobility_dt, parts[0] * parts[1]
 
     def step(
         self, plan: tuple[Array, Array], clock: Clock, state: State, aux: Cache
@@ -62,7 +64,7 @@ class Brownian(AbstractHeatBath, AbstractDriftFirst):
             end = state
             for name, force in total.items():
                 p = get_component(state, name)
-                step = as_factor(mobility_dt, p) * force / p.mass[:, None] + noise[name]
+                step = as_factor(mobility_dt, p) * ratio(force, p.mass[:, None]) + noise[name]
                 end = put_component(end, name, p.shift(ParticleIncrement(position=step)))
             return end
 

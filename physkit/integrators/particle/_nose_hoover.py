@@ -17,6 +17,7 @@ from physkit.core import (
     param,
     poison_where,
     put_component,
+    ratio,
     static,
 )
 from physkit.particles import kinetic_energy
@@ -123,22 +124,23 @@ class NoseHooverChain(AbstractKickFirst):
         return sum(self._chain_energies(state))
 
     def _chain_energies(self, state: State) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        degrees, masses = self._masses(state)
+        degrees, inertia = self._inertia(state)
         chain = get_component(state, self.thermostat)
-        return chain_energies(chain, masses, self.temperature, degrees)
+        return chain_energies(chain, inertia, self.temperature, degrees)
 
     def _thermostat_step(self, state: State, dt: Float[Array, ""]) -> State:
         """The chain over a time dt, with the velocities that it scales."""
-        degrees, masses = self._masses(state)
+        degrees, inertia = self._inertia(state)
         names = self.force.components
         # The chain sees velocities through their kinetic energy alone: it scales all by one factor.
         twice_kinetic = 2 * sum(kinetic_energy(get_component(state, name)) for name in names)
+        # A trace may have hidden a negative temperature at construction: NaN makes it visible.
+        temperature = poison_where(self.temperature, self.temperature < 0)
         chain, scale = advance_chain(
             get_component(state, self.thermostat),
-            masses,
-            self.temperature,
+            inertia,
             degrees,
-            twice_kinetic,
+            ratio(twice_kinetic, temperature),
             dt,
             self.substeps,
         )
@@ -152,72 +154,63 @@ class NoseHooverChain(AbstractKickFirst):
             state = put_component(state, name, p.replace_velocity(velocity))
         return put_component(state, self.thermostat, chain)
 
-    def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
-        """N_f and Q of every thermostat."""
+    def _inertia(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+        """N_f, and Q/(k_B T) of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
         degrees = degrees_together(parts, self.conserves_momentum)
-        # A trace may have hidden a negative temperature at construction: NaN makes it visible.
-        temperature = poison_where(self.temperature, self.temperature < 0)
-        return degrees, chain_masses(
-            get_component(state, self.thermostat), temperature, degrees, self.period
-        )
+        return degrees, chain_inertia(get_component(state, self.thermostat), degrees, self.period)
 
 
-def chain_masses(
-    chain: ThermostatChain,
-    temperature: Float[Array, ""],
-    degrees: Float[Array, ""],
-    period: Float[Array, ""],
+def chain_inertia(
+    chain: ThermostatChain, degrees: Float[Array, ""], period: Float[Array, ""]
 ) -> Float[Array, " m"]:
-    """Q of every thermostat of a chain that holds `degrees` degrees of freedom."""
-    chain_mass = temperature * (period / (2 * jnp.pi)) ** 2
+    """Q/(k_B T) of every thermostat of a chain that holds `degrees` degrees of freedom, time².
+
+    Q itself, 10⁻⁴⁶ J s² for atoms in SI units, is beyond float32.
+    """
     # Q₁ has N_f degrees of freedom to hold, every other thermostat one.
     is_first = (jnp.arange(chain.velocity.shape[0]) == 0).astype(degrees.dtype)
-    return chain_mass * (1 + is_first * (degrees - 1))
+    return (period / (2 * jnp.pi)) ** 2 * (1 + is_first * (degrees - 1))
 
 
 def chain_energies(
     chain: ThermostatChain,
-    masses: Float[Array, " m"],
+    inertia: Float[Array, " m"],
     temperature: Float[Array, ""],
     degrees: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """½ Σ Q ζ² and N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ."""
-    chain_kinetic = 0.5 * jnp.sum(masses * chain.velocity**2)
+    chain_kinetic = 0.5 * temperature * jnp.sum(inertia * chain.velocity**2)
     heat = temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
     return chain_kinetic, heat
 
 
 def advance_chain(
     chain: ThermostatChain,
-    masses: Float[Array, " m"],
-    temperature: Float[Array, ""],
+    inertia: Float[Array, " m"],
     degrees: Float[Array, ""],
-    twice_kinetic: Float[Array, ""],
+    heat: Float[Array, ""],
     dt: Float[Array, ""],
     substeps: int = 1,
 ) -> tuple[ThermostatChain, Float[Array, ""]]:
-    """A chain over a time dt, and the factor by which it scales velocities of this kinetic energy."""
+    """A chain over a time dt, and the factor by which it scales velocities whose 2K/(k_B T) is `heat`."""
 
     def substep(carry, h):
         chain, scale = carry
-        chain, factor = _chain_step(
-            chain, masses, temperature, degrees, scale**2 * twice_kinetic, h
-        )
+        chain, factor = _chain_step(chain, inertia, degrees, scale**2 * heat, h)
         return (chain, scale * factor), None
 
     # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note
     # (Martyna et al. 1996).
     lengths = jnp.asarray(YOSHIDA[4] * substeps, dt.dtype) * (dt / substeps)
-    return jax.lax.scan(substep, (chain, jnp.ones_like(twice_kinetic)), lengths)[0]
+    return jax.lax.scan(substep, (chain, jnp.ones_like(heat)), lengths)[0]
 
 
 def _chain_step(
     chain: ThermostatChain,
-    masses: Float[Array, " m"],
-    temperature: Float[Array, ""],
+    inertia: Float[Array, " m"],
     degrees: Float[Array, ""],
-    twice_kinetic: Float[Array, ""],
+    heat: Float[Array, ""],
     h: Float[Array, ""],
 ) -> tuple[ThermostatChain, Float[Array, ""]]:
     """The chain alone over a time h, and the factor by which it scales the velocities."""
@@ -227,17 +220,17 @@ def _chain_step(
 
     # ½h of thermostat j's own force, between two ¼h of friction by the next thermostat.
     def half_step(j):
-        heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
-        excess = heat - (temperature if j else degrees * temperature)
+        own = inertia[j - 1] * zeta[j - 1] ** 2 if j else heat
+        excess = own - (1 if j else degrees)
         brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
-        zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
+        zeta[j] = (zeta[j] * brake + 0.5 * h * ratio(excess, inertia[j])) * brake
 
     # From the end of the chain to the particles and back: symmetric in time.
     for j in reversed(range(last + 1)):
         half_step(j)
     # The particles feel the first thermostat alone, as friction: v e^(−hζ₁).
     factor = jnp.exp(-h * zeta[0])
-    twice_kinetic = twice_kinetic * factor**2
+    heat = heat * factor**2
     position = chain.position + h * jnp.stack(zeta)
     for j in range(last + 1):
         half_step(j)

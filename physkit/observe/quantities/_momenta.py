@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, static
+from physkit.core import ObserverError, ratio, static
 from physkit.particles import angular_momentum, center_of_mass, total_momentum
 
 from .._observer import AbstractQuantity
@@ -45,7 +45,7 @@ class CenterOfMass(AbstractQuantity):
         # Each center is divided by its own mass: weight the centers by mass again.
         masses = [p.sum(p.mass) for p in components]
         weighted = [m * center_of_mass(p) for m, p in zip(masses, components, strict=True)]
-        return _total(weighted) / _total(masses)
+        return ratio(_total(weighted), _total(masses))
 
 
 class AngularMomentum(AbstractQuantity):

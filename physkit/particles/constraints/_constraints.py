@@ -18,6 +18,7 @@ from physkit.core import (
     describe,
     matmul,
     poison_where,
+    ratio,
     recomputed,
     replace_fields,
     replicate,
@@ -157,17 +158,17 @@ class Constraints(AbstractConstraints):
     def is_violated(self, particles: Particles) -> Bool[Array, ""]:
         violated = jnp.zeros((), bool)
         for _, _, clusters in self._local(particles):
-            ratio = jnp.sum(clusters.vectors**2, axis=1) / clusters.lengths**2
+            squares = jnp.sum(clusters.vectors**2, axis=1) / clusters.lengths**2
             # Far above rounding and the solver's tolerance, far below what would change the physics.
-            limit = 8 * float(jnp.finfo(ratio.dtype).eps) ** 0.5
-            is_off = jnp.any(~(jnp.abs(ratio - 1) <= limit), axis=0)
+            limit = 8 * float(jnp.finfo(squares.dtype).eps) ** 0.5
+            is_off = jnp.any(~(jnp.abs(squares - 1) <= limit), axis=0)
             violated = violated | jnp.any(is_off & clusters.is_used)
         return violated
 
     def virial(self, particles: Particles, force: Float[Array, "n d"]) -> Float[Array, "d d"]:
         d = particles.dimension
         total = jnp.zeros((d, d), particles.position.dtype)
-        acceleration = particles.replace(velocity=force / particles.mass[:, None])
+        acceleration = particles.replace(velocity=ratio(force, particles.mass[:, None]))
         moving, pulled_by = self._local(particles), self._local(acceleration)
         for (_, tables, clusters), (_, _, accelerated) in zip(moving, pulled_by, strict=True):
             # d²/dt² of |s|²/2 vanishes: s·a + |u|² = 0.
@@ -187,8 +188,8 @@ class Constraints(AbstractConstraints):
             x, v, inverse_mass = jnp.split(tables.members(packed, particles), [d, 2 * d], axis=2)
             # As seen from the first member: molecules may cross the border of the box.
             seen = jnp.concatenate([space.displacement(x, x[:1]), v - v[:1]], axis=2)
-            weights = 1 / inverse_mass
-            center = jnp.sum(weights * seen, axis=0) / jnp.sum(weights, axis=0)
+            weights = ratio(1.0, inverse_mass)
+            center = ratio(jnp.sum(weights * seen, axis=0), jnp.sum(weights, axis=0))
             total = total + tables.sum_forces(center[None] - seen, particles)
         return total[:, :d], total[:, d:]
 
@@ -296,7 +297,7 @@ def _fill_unused(clusters: Clusters) -> Clusters:
 
 def _packed(particles: Particles) -> Float[Array, "n f"]:
     """x, v and 1/m: all that clusters need travels together, as messages cost more than bytes."""
-    inverse_mass = 1 / particles.mass[:, None]
+    inverse_mass = ratio(1.0, particles.mass[:, None])
     return jnp.concatenate([particles.position, particles.velocity, inverse_mass], axis=1)
 
 

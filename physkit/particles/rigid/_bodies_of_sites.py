@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, einsum
+from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, einsum, ratio
 from physkit.geometry import AbstractSpace, Free
 
 from .._arguments import Numbers, as_argument, as_float_array
@@ -95,7 +95,7 @@ def _reduce(
     # By the nearest image to the first site: a body may stand across the border of the box.
     from_first = space.displacement(x, x[:, :1])
     total = jnp.sum(mass, axis=1)
-    share = (mass / total[:, None])[..., None]
+    share = ratio(mass, total[:, None])[..., None]
     center = jnp.sum(share * from_first, axis=1)
     arm = from_first - center[:, None]
     inertia, axes = principal_axes(arm, mass)

@@ -17,6 +17,7 @@ from physkit.core import (
     call_isolated,
     data,
     power_of_two_above,
+    ratio,
     replace_fields,
     round_before_add,
     safe_divide,
@@ -173,7 +174,7 @@ class AbstractRigidMotion(AbstractBodies):
         torque = jnp.where(self._turning_inertia > 0, torque, 0)
         return RigidBodyIncrement(
             self.velocity,
-            force[:, :3] / self.mass[:, None],
+            ratio(force[:, :3], self.mass[:, None]),
             multiply(self.orientation, spin),
             jnp.cross(self.angular_momentum, omega) + torque,
         )

@@ -15,6 +15,7 @@ from physkit.core import (
     PyTree,
     ShapeError,
     call_user_function,
+    ratio,
     safe_arctan2,
     safe_maximum,
     safe_norm,
@@ -117,7 +118,7 @@ class _AbstractGroupVariable(AbstractCollectiveVariable):
             rows = slice(first, first + size)
             # By nearest images: a group may lie across a side of the box.
             from_first = particles.space.displacement(x[rows], x[first][None])
-            weight = mass[rows] / jnp.sum(mass[rows])
+            weight = ratio(mass[rows], jnp.sum(mass[rows]))
             origins.append(x[first])
             offsets.append(jnp.sum(weight * from_first, axis=0))
             first += size
