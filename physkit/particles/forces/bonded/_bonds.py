@@ -13,6 +13,7 @@ from physkit.core import (
     PhyskitWarning,
     concrete_value,
     param,
+    ratio,
     require_nonnegative,
     require_positive,
     safe_divide,
@@ -161,7 +162,7 @@ class FENEBonds(AbstractBonds):
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         longest = local.parameters(self.max_length)
-        ratio2 = jnp.sum(vectors[0] ** 2, axis=1) / longest**2
+        ratio2 = ratio(jnp.sum(vectors[0] ** 2, axis=1), longest**2)
         # log1p: accurate for short bonds, too; beyond the limit it is NaN.
         return -0.5 * local.parameters(self.stiffness) * longest**2 * jnp.log1p(-ratio2)
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive
+from physkit.core import param, ratio, require_positive
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
 
@@ -50,4 +50,4 @@ class Coulomb(AbstractPairPotential):
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         r = jnp.sqrt(r2)
         decay = self.coulomb_constant * jnp.exp(-r / self.screening)
-        return decay * (1 / r + 1 / self.screening) / r2
+        return ratio(decay * (1 / r + 1 / self.screening), r2)

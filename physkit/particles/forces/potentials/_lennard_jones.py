@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative
+from physkit.core import param, ratio, require_nonnegative
 
 from ._potential import AbstractPairPotential
 
@@ -39,7 +39,7 @@ class LennardJones(AbstractPairPotential):
         return 4 * self.epsilon * s6 * (s6 - 1)  # as a product: no ∞ − ∞ at small r
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        inverse = 1 / r2
+        inverse = ratio(1.0, r2)
         s2 = self.sigma**2 * inverse
         s6 = s2 * s2 * s2
         return 24 * self.epsilon * inverse * s6 * (2 * s6 - 1)

@@ -6,7 +6,7 @@ import jax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, concrete_value, param, require_positive
+from physkit.core import ParameterError, concrete_value, param, ratio, require_positive
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
 
@@ -71,5 +71,5 @@ class ReactionField(AbstractPairPotential):
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         inverse = jax.lax.rsqrt(r2)
-        field = 2 * self._curvature / (self.cutoff * self.cutoff * self.cutoff)
+        field = ratio(2 * self._curvature, self.cutoff * self.cutoff * self.cutoff)
         return self.coulomb_constant * (inverse * inverse * inverse - field)

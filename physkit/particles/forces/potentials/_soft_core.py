@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative
+from physkit.core import param, ratio, require_nonnegative
 
 from ._potential import AbstractPairPotential
 
@@ -45,13 +45,14 @@ class SoftCoreLennardJones(AbstractPairPotential):
         return 4 * strength * inverse * (inverse - 1)  # as a product: no ∞ − ∞ at small r
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        # −U′/r = 4ελ (2/D³ − 1/D²) D′/r,   D′/r = 6 r⁴/σ⁶
+        # −U′/r = 4ελ (2/D³ − 1/D²) D′/r,   D′/r = 6 r⁴/σ⁶, of which r⁴ is beyond float32 in SI units
         strength, inverse = self._strength(r2)
-        slope = 6 * r2**2 / self.sigma**6
+        s2 = ratio(r2, self.sigma**2)
+        slope = ratio(6 * s2 * s2, self.sigma**2)
         return 4 * strength * slope * inverse**2 * (2 * inverse - 1)
 
     def _strength(self, r2: Float[Array, "..."]) -> tuple[Array, Array]:
         """ελ and 1/D."""
         off = self.alchemical * (1 - self.coupling)
-        s2 = r2 / self.sigma**2
+        s2 = ratio(r2, self.sigma**2)
         return self.epsilon * (1 - off), 1 / (self.softness * off + s2 * s2 * s2)

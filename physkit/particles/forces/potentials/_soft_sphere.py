@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative, require_positive
+from physkit.core import param, ratio, require_nonnegative, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -37,5 +37,5 @@ class SoftSphere(AbstractPairPotential):
         return self.epsilon * (self.sigma / r) ** self.exponent
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        scaled = (self.sigma**2 / r2) ** (0.5 * self.exponent)
-        return self.epsilon * self.exponent * scaled / r2
+        scaled = ratio(self.sigma**2, r2) ** (0.5 * self.exponent)
+        return ratio(self.epsilon * self.exponent * scaled, r2)

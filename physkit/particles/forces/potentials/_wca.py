@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative
+from physkit.core import param, ratio, require_nonnegative
 
 from ._potential import AbstractPairPotential
 
@@ -38,7 +38,7 @@ class WCA(AbstractPairPotential):
         return jnp.where(s6 > 0.5, self.epsilon * (4 * s6 * (s6 - 1) + 1), 0)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
-        inverse = 1 / r2
+        inverse = ratio(1.0, r2)
         s2 = self.sigma**2 * inverse
         s6 = s2 * s2 * s2
         return jnp.where(s6 > 0.5, 24 * self.epsilon * inverse * s6 * (2 * s6 - 1), 0)

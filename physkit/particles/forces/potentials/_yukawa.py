@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive
+from physkit.core import param, ratio, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -38,4 +38,5 @@ class Yukawa(AbstractPairPotential):
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         r = jnp.sqrt(r2)
-        return self.amplitude * jnp.exp(-r / self.length) * (1 / r + 1 / self.length) / r2
+        decay = self.amplitude * jnp.exp(-r / self.length)
+        return ratio(decay * (1 / r + 1 / self.length), r2)
