@@ -1,5 +1,7 @@
 """Pair potentials: closed-form values, derivatives, tables, precision, bad input."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,11 +17,13 @@ from physkit.particles.forces import (
     LennardJones,
     Morse,
     NeuralPair,
+    ReactionField,
     SoftSphere,
     Yukawa,
     geometric,
     lorentz_berthelot,
 )
+from physkit.testing import check_units
 
 ALPHA = 13.0
 POTENTIALS = {
@@ -225,3 +229,33 @@ def test_a_user_defined_potential_needs_only_its_energy():
 def test_bad_input(build, error, words):
     with pytest.raises(error, match=words):
         build()
+
+
+POTENTIALS_IN_UNITS = {
+    "LennardJones": lambda u, a, b: LennardJones(a * u.energy, b * u.length),
+    "WCA": lambda u, a, b: WCA(a * u.energy, b * u.length),
+    "SoftSphere": lambda u, a, b: SoftSphere(a * u.energy, b * u.length, 9.0),
+    "Yukawa": lambda u, a, b: Yukawa(a * u.energy * u.length, b * u.length),
+    "Coulomb": lambda u, a, b: Coulomb(a * u.energy * u.length, b * u.length),
+    "ReactionField": lambda u, a, b: ReactionField(3 * b * u.length, 4.0, a * u.energy * u.length),
+}
+
+
+@pytest.mark.parametrize("name", POTENTIALS_IN_UNITS)
+def test_derivatives_in_units_whose_r4_is_beyond_single_precision(name):
+    r = np.array([0.95, 1.02, 1.08, 1.3, 1.9])
+
+    def slopes(u):
+        make = functools.partial(POTENTIALS_IN_UNITS[name], u)
+
+        def energy(a, b, r):
+            return jnp.sum(make(a, b).energy(r * u.length)) / u.energy
+
+        def force(a, b, r):
+            terms = make(a, b).force_over_distance((r * u.length) ** 2)
+            return jnp.sum(terms) * u.length * u.length / u.energy
+
+        numbers = jnp.ones(()), jnp.ones(()), jnp.asarray(r, jnp.float32)
+        return [jax.grad(f, argnums=(0, 1, 2))(*numbers) for f in (energy, force)]
+
+    check_units(slopes, precisions=(np.float32,), exact=False, relative=1e-5)

@@ -162,9 +162,15 @@ class FENEBonds(AbstractBonds):
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
         longest = local.parameters(self.max_length)
-        ratio2 = ratio(jnp.sum(vectors[0] ** 2, axis=1), longest**2)
+        each = jnp.broadcast_to(longest, len(vectors[0]))
+        stretch = ratio(vectors[0], each[:, None])
         # log1p: accurate for short bonds, too; beyond the limit it is NaN.
-        return -0.5 * local.parameters(self.stiffness) * longest**2 * jnp.log1p(-ratio2)
+        return (
+            -0.5
+            * local.parameters(self.stiffness)
+            * longest**2
+            * jnp.log1p(-jnp.sum(stretch**2, axis=1))
+        )
 
     def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
         del particles

@@ -45,7 +45,7 @@ class Coulomb(AbstractPairPotential):
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         # With an infinite Debye length, −r/λ is −0, and so is its derivative by λ: the bare 1/r.
-        return self.coulomb_constant * jnp.exp(-r / self.screening) / r
+        return ratio(self.coulomb_constant * jnp.exp(-r / self.screening), r)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         r = jnp.sqrt(r2)

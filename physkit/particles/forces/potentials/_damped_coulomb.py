@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_nonnegative, require_positive, safe_minimum
+from physkit.core import param, ratio, require_nonnegative, require_positive, safe_minimum
 
 from ._potential import AbstractPairPotential, absorb_charge_unit
 
@@ -74,7 +74,7 @@ class DampedCoulomb(AbstractPairPotential):
         return absorb_charge_unit(self, unit)
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        return self.coulomb_constant * jax.lax.erfc(self.damping * r) / r
+        return ratio(self.coulomb_constant * jax.lax.erfc(self.damping * r), r)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         if jnp.finfo(r2.dtype).nmant <= jnp.finfo(jnp.float32).nmant:

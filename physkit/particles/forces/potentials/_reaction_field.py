@@ -66,8 +66,8 @@ class ReactionField(AbstractPairPotential):
         return (1 - inverse) / (2 + inverse)
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        kappa, x = self._curvature, r / self.cutoff
-        return self.coulomb_constant * (1 / x + kappa * x * x - (1 + kappa)) / self.cutoff
+        kappa, x = self._curvature, ratio(r, self.cutoff)
+        return ratio(self.coulomb_constant * (1 / x + kappa * x * x - (1 + kappa)), self.cutoff)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         inverse = jax.lax.rsqrt(r2)

@@ -34,7 +34,7 @@ class Yukawa(AbstractPairPotential):
         require_positive(self, "length")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        return self.amplitude * jnp.exp(-r / self.length) / r
+        return ratio(self.amplitude * jnp.exp(-r / self.length), r)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         r = jnp.sqrt(r2)
