@@ -126,10 +126,6 @@ def test_same_steps_and_derivatives(name):
     check(name)
 
 
-@pytest.mark.skipif(
-    jax.__version_info__ < (0, 11),
-    reason="XLA of JAX 0.10 makes σ¹²/r¹² of powers of σ/r: both are beyond single precision",
-)
 @pytest.mark.parametrize("name", BAROSTATS)
 def test_boxes_follow_the_same_pressure(name):
     check(name)

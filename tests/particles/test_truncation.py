@@ -16,6 +16,7 @@ from physkit.particles.forces import (
     lorentz_berthelot,
     truncate,
 )
+from physkit.testing import check_units
 
 CUTOFF = jnp.asarray(2.5)
 TABLE = LennardJones(**lorentz_berthelot(sigma=[1.0, 1.2], epsilon=[1.0, 0.5]))
@@ -220,3 +221,21 @@ def test_pairwise_switches_where_it_is_told():
         Pairwise(LennardJones(), 2.5, truncation="switch", switch_start=3.0)
     with pytest.raises(ParameterError, match="switch_start is for truncation"):
         Pairwise(LennardJones(), 2.5, switch_start=2.0)
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+def test_atoms_in_si_units_and_single_precision(kind):
+    """Constants at the cutoff, as r_c⁻¹², are beyond it, and XLA may multiply them out."""
+
+    def cut(u):
+        def values(potential, r):
+            whole = truncate(potential, jnp.asarray(2.5 * u.length), kind)
+            r2 = (r * u.length) ** 2
+            force = whole.force_over_distance(r2) * u.length * u.length / u.energy
+            return whole.energy(r2) / u.energy, force
+
+        potential, r = LennardJones(u.energy, u.length), jnp.linspace(1.0, 2.4, 6)
+        values_and_slopes = jax.jit(lambda p, r: (values(p, r), jax.jacfwd(values, 1)(p, r)))
+        return values_and_slopes(potential, r)
+
+    check_units(cut, precisions=(np.float32,), exact=False, relative=1e-4)

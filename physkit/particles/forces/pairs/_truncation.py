@@ -10,7 +10,15 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, concrete_value, data, einsum, safe_clip
+from physkit.core import (
+    Module,
+    ParameterError,
+    concrete_value,
+    data,
+    einsum,
+    fusion_barrier,
+    safe_clip,
+)
 
 from ..._arguments import Numbers
 from ..potentials._potential import AbstractPairPotential, with_species_tables
@@ -277,6 +285,8 @@ def truncate(
         start = 0.9 * cutoff if switch_start is None else switch_start
         return SwitchedCut(potential, start, cutoff)
     # `[s s]` where the potential has tables: `between` reads all of them for a pair.
+    # XLA of JAX 0.10 multiplies out constants that it sees, to σ¹²·r_c⁻¹²: beyond float32 in SI units.
+    cutoff = fusion_barrier(cutoff)
     offset = potential.energy(cutoff)
     if kind == "shifted":
         return ShiftedCut(potential, offset)
