@@ -113,26 +113,26 @@ class PlainCut(AbstractTruncated):
         return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
 
 
-def _tail_integrand(law: Any, which: str, r: Array, dimension: int) -> Array:
-    """U r^(d−1), or −U′ r^d."""
-    if which == "energy":
-        return law.energy(r * r) * r ** (dimension - 1)
-    return law.force_over_distance(r * r) * r ** (dimension + 1)
+def _tail_integrand(law: Any, which: str, x: Array, dimension: int) -> Array:
+    """U x^(d−1), or −U′ r x^(d−1), at r = r_c x: of U r^(d−1) the numbers are beyond float32 in SI units."""
+    r2 = (law.cutoff * x) ** 2
+    energy = law.energy(r2) if which == "energy" else law.force_over_distance(r2) * r2
+    return energy * x ** (dimension - 1)
 
 
 def _integral_beyond(cut: "PlainCut | SwitchedCut", which: str, dimension: int) -> Array:
-    """The integral of the whole potential's energy or virial from the cutoff to infinity."""
+    """The integral of the whole potential's energy or virial from the cutoff to infinity, by r/r_c."""
     if dimension not in (2, 3):
         raise ParameterError(f"tail corrections are for 2 or 3 dimensions; got {dimension}")
     if cut.potential.charged:
         name = type(cut.potential).__name__
         raise ParameterError(f"no tail correction for {name}: it acts between charges")
-    # Substitute r = r_c/x: the range becomes 0 < x < 1, dr = −r_c dx/x², and inverse powers of r become
+    # Substitute r = r_c/x: the range becomes 0 < x < 1, dr/r_c = −dx/x², and inverse powers of r become
     # polynomials, for which the quadrature is exact.
     x, weights = _quadrature(cut.cutoff.dtype)
     whole = PlainCut(cut.potential, cut.cutoff)
-    values = jax.vmap(lambda r: _tail_integrand(whole, which, r, dimension))(cut.cutoff / x)
-    return einsum("x,x...->...", weights * cut.cutoff / x**2, values)
+    values = jax.vmap(lambda x: _tail_integrand(whole, which, x, dimension))(1 / x)
+    return einsum("x,x...->...", weights / x**2, values)
 
 
 def _quadrature(dtype: jnp.dtype) -> tuple[Array, Array]:
@@ -149,7 +149,7 @@ def _of_uniform_fluid(
     dimension: int,
     fractions: Numbers | None,
 ) -> Array:
-    """½ n ρ S_d times an integral over distances."""
+    """½ n ρ S_d r_c^d times an integral over distances r/r_c."""
     if integral.ndim and fractions is None:
         raise ParameterError(
             f"{type(cut.potential).__name__} has tables of {integral.shape[0]} species: its tail correction "
@@ -159,7 +159,8 @@ def _of_uniform_fluid(
         # (s, s): the mean over pairs of species
         fraction = jnp.asarray(fractions, integral.dtype)
         integral = jnp.sum(fraction[:, None] * integral * fraction[None, :])
-    return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
+    num_within = density * cut.cutoff**dimension
+    return 0.5 * n * num_within * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
 
 
 class ShiftedCut(AbstractTruncated):
@@ -241,18 +242,19 @@ class SwitchedCut(AbstractTruncated):
         return _of_uniform_fluid(self, integrals, density, n, dimension, fractions)
 
     def _missing(self, which: str, dimension: int) -> Array:
-        """The integral of what is not there, between the switch's start and the cutoff and beyond."""
+        """The integral of what is not there, between the switch's start and the cutoff and beyond, by r/r_c."""
         beyond = _integral_beyond(self, which, dimension)
         x, weights = _quadrature(self.cutoff.dtype)
-        width, whole = self.cutoff - self.start, PlainCut(self.potential, self.cutoff)
+        start, whole = self.start / self.cutoff, PlainCut(self.potential, self.cutoff)
+        width = 1 - start
 
-        def lost(r: Array) -> Array:
+        def lost(x: Array) -> Array:
             whole_and_switched = (
-                _tail_integrand(law, which, r, dimension) for law in (whole, self)
+                _tail_integrand(law, which, x, dimension) for law in (whole, self)
             )
             return jnp.subtract(*whole_and_switched)
 
-        values = jax.vmap(lost)(self.start + width * x)
+        values = jax.vmap(lost)(start + width * x)
         return beyond + einsum("x,x...->...", weights * width, values)
 
     def _fraction(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -279,14 +281,14 @@ def truncate(
     **Notes:** reads parameters (U and U′ at the cutoff): call it inside the traced program.
     """
     check_truncation(kind, cutoff, switch_start)
+    # XLA of JAX 0.10 multiplies out constants that it sees, to σ¹²·r_c⁻¹²: beyond float32 in SI units.
+    cutoff = fusion_barrier(cutoff)
     if kind == "plain":
         return PlainCut(potential, cutoff)
     if kind == "switch":
         start = 0.9 * cutoff if switch_start is None else switch_start
         return SwitchedCut(potential, start, cutoff)
     # `[s s]` where the potential has tables: `between` reads all of them for a pair.
-    # XLA of JAX 0.10 multiplies out constants that it sees, to σ¹²·r_c⁻¹²: beyond float32 in SI units.
-    cutoff = fusion_barrier(cutoff)
     offset = potential.energy(cutoff)
     if kind == "shifted":
         return ShiftedCut(potential, offset)
