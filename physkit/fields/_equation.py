@@ -109,13 +109,14 @@ class AbstractEquation(AbstractTendency):
         return after, rate if self.component is None else {self.component: rate}
 
     def implicit_rate(self, clock: Clock, state: State) -> Rate:
-        return self._as_rate(self.linear(get_component(state, self.component)))
+        return self.rate_of_parts(self.linear(get_component(state, self.component)))
 
     def explicit_rate(self, clock: Clock, state: State) -> Rate:
         field = get_component(state, self.component)
-        return self._as_rate(self.nonlinear(clock, field), self.steady(field))
+        return self.rate_of_parts(self.nonlinear(clock, field), self.steady(field))
 
-    def _as_rate(self, *parts: Field | Spectrum | None) -> Rate:
+    def rate_of_parts(self, *parts: Field | Spectrum | None) -> Rate:
+        """The sum of parts of the rate, by the component's name; None for 0."""
         # By values or by coefficients, as each part came: what is added up stays in its own form.
         increments = [as_increment(part) for part in parts if part is not None]
         if not increments:
@@ -145,7 +146,9 @@ class AbstractEquation(AbstractTendency):
 
     def rate(self, clock: Clock, state: State) -> Rate:
         field = require_field(get_component(state, self.component), type(self).__name__)
-        rate = self._as_rate(self.linear(field), self.nonlinear(clock, field), self.steady(field))
+        rate = self.rate_of_parts(
+            self.linear(field), self.nonlinear(clock, field), self.steady(field)
+        )
         if rate is None:
             raise DeclarationError(
                 f"{type(self).__name__} has neither a symbol nor a nonlinear or steady part: write one of them"

@@ -18,7 +18,6 @@ from physkit.core import (
     Rate,
     State,
     Tendencies,
-    as_increment,
     combine_rates,
     data,
     get_component,
@@ -214,8 +213,8 @@ class AbstractSemilinear(AbstractIntegrator):
 
     def advanced_parts(self, state: State) -> AdvancedParts:
         def is_apart(term: AbstractTerm) -> bool:
-            is_apart = isinstance(term, AbstractEquation) and term.has_own_rate
-            return is_apart and _symbol_of(term, state, type(self).__name__) is not None
+            has_more = isinstance(term, AbstractEquation) and term.has_own_rate
+            return has_more and _symbol_of(term, state, type(self).__name__) is not None
 
         # Of an equation with a symbol its parts are asked for, never its rate.
         parts = ("linear", "nonlinear", "steady")
@@ -233,8 +232,7 @@ class AbstractSemilinear(AbstractIntegrator):
             if is_apart:  # its other parts are in the plan
                 # On axes that repeat, as symbols need them, there are no walls that time could move.
                 part = term.nonlinear(clock, get_component(state, term.component))
-                rate = None if part is None else as_increment(part)
-                rate = rate if rate is None or term.component is None else {term.component: rate}
+                rate = term.rate_of_parts(part)
             else:
                 rate, cache = term(clock, state, cache)
             rates.append(rate)
@@ -350,9 +348,7 @@ def _steady_rate_of(
     field = get_component(state, term.component)
     part = term.steady(field)
     is_whole = not has_symbol and (term.has_own_rate or term.linear(field) is not None)
-    if part is None or is_whole:
-        return None
-    return as_increment(part) if term.component is None else {term.component: as_increment(part)}
+    return None if is_whole else term.rate_of_parts(part)
 
 
 def _transform_rates(state: State, names: Iterable[str | None], total: Rate) -> ModalRates:
