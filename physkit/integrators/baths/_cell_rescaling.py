@@ -129,7 +129,7 @@ class StochasticCellRescaling(AbstractBarostat):
         new_root = root + change
         new_volume = jnp.where(new_root > 0, new_root**2, jnp.nan)
         # The strain of shape has noise of the geometric mean volume: as large on the way back.
-        # In SI units mobility/V is beyond float32; XLA would make β/(τ V) of it.
+        # By pressures: of mobility/V XLA makes β/(τ V), whose τ V is beyond float32 in SI units.
         step, mean_volume = mobility * dt, d * root * new_root
         xi = deviatoric_strain(jax.random.normal(for_shape, (d, d), dtype), self.shape)
         strain = step * ratio(stress, mean_volume)

@@ -195,15 +195,16 @@ class MartynaTobiasKlein(AbstractKickFirst):
             get_component(state, self.barostat),
             temperature_at(self.temperature, clock),
         )
-        twice_kinetic = 2 * sum(kinetic_energy(p) for p in all_particles(state))
-        heats = (
-            ratio(twice_kinetic, temperature),
+        kinetic = sum(kinetic_energy(p) for p in all_particles(state))
+        # 2K/(k_B T) of the particles and of the box.
+        twice_kinetic = (
+            ratio(2 * kinetic, temperature),
             self._inertia(state) * jnp.sum(motion.rate**2),
         )
         moved = []
-        for (chain, degrees), heat in zip(self._chains(state), heats, strict=True):
+        for (chain, degrees), twice in zip(self._chains(state), twice_kinetic, strict=True):
             inertia = chain_inertia(chain, degrees, positive(self.period))
-            moved.append(advance_chain(chain, inertia, degrees, heat, dt))
+            moved.append(advance_chain(chain, inertia, degrees, twice, dt))
         (chain, scale), (box_chain, box_scale) = moved
         for name in particle_names(state):
             p = get_component(state, name)

@@ -189,28 +189,31 @@ def advance_chain(
     chain: ThermostatChain,
     inertia: Float[Array, " m"],
     degrees: Float[Array, ""],
-    heat: Float[Array, ""],
+    twice_kinetic: Float[Array, ""],
     dt: Float[Array, ""],
     substeps: int = 1,
 ) -> tuple[ThermostatChain, Float[Array, ""]]:
-    """A chain over a time dt, and the factor by which it scales velocities whose 2K/(k_B T) is `heat`."""
+    """A chain over a time dt, and the factor by which it scales velocities.
+
+    `twice_kinetic`: 2K/(k_B T).
+    """
 
     def substep(carry, h):
         chain, scale = carry
-        chain, factor = _chain_step(chain, inertia, degrees, scale**2 * heat, h)
+        chain, factor = _chain_step(chain, inertia, degrees, scale**2 * twice_kinetic, h)
         return (chain, scale * factor), None
 
     # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note
     # (Martyna et al. 1996).
     lengths = jnp.asarray(YOSHIDA[4] * substeps, dt.dtype) * (dt / substeps)
-    return jax.lax.scan(substep, (chain, jnp.ones_like(heat)), lengths)[0]
+    return jax.lax.scan(substep, (chain, jnp.ones_like(twice_kinetic)), lengths)[0]
 
 
 def _chain_step(
     chain: ThermostatChain,
     inertia: Float[Array, " m"],
     degrees: Float[Array, ""],
-    heat: Float[Array, ""],
+    twice_kinetic: Float[Array, ""],
     h: Float[Array, ""],
 ) -> tuple[ThermostatChain, Float[Array, ""]]:
     """The chain alone over a time h, and the factor by which it scales the velocities."""
@@ -220,8 +223,8 @@ def _chain_step(
 
     # ½h of thermostat j's own force, between two ¼h of friction by the next thermostat.
     def half_step(j):
-        own = inertia[j - 1] * zeta[j - 1] ** 2 if j else heat
-        excess = own - (1 if j else degrees)
+        heat = inertia[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
+        excess = heat - (1 if j else degrees)
         brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
         zeta[j] = (zeta[j] * brake + 0.5 * h * ratio(excess, inertia[j])) * brake
 
@@ -230,7 +233,7 @@ def _chain_step(
         half_step(j)
     # The particles feel the first thermostat alone, as friction: v e^(−hζ₁).
     factor = jnp.exp(-h * zeta[0])
-    heat = heat * factor**2
+    twice_kinetic = twice_kinetic * factor**2
     position = chain.position + h * jnp.stack(zeta)
     for j in range(last + 1):
         half_step(j)

@@ -161,16 +161,10 @@ class FENEBonds(AbstractBonds):
         require_positive(self, "max_length")
 
     def energies(self, local: LocalTuples, vectors: Vectors) -> Float[Array, " m"]:
-        longest = local.parameters(self.max_length)
-        each = jnp.broadcast_to(longest, len(vectors[0]))
-        stretch = ratio(vectors[0], each[:, None])
+        longest = jnp.broadcast_to(local.parameters(self.max_length), len(vectors[0]))
+        ratio2 = jnp.sum(ratio(vectors[0], longest[:, None]) ** 2, axis=1)
         # log1p: accurate for short bonds, too; beyond the limit it is NaN.
-        return (
-            -0.5
-            * local.parameters(self.stiffness)
-            * longest**2
-            * jnp.log1p(-jnp.sum(stretch**2, axis=1))
-        )
+        return -0.5 * local.parameters(self.stiffness) * longest**2 * jnp.log1p(-ratio2)
 
     def check_start(self, vectors: Float[np.ndarray, "v m d"], particles: Particles) -> None:
         del particles

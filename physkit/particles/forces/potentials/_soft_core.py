@@ -41,18 +41,17 @@ class SoftCoreLennardJones(AbstractPairPotential):
         require_nonnegative(self, "epsilon", "sigma", "coupling", "softness")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        strength, inverse = self._strength(r * r)
+        strength, inverse = self._strength(ratio(r * r, self.sigma**2))
         return 4 * strength * inverse * (inverse - 1)  # as a product: no ∞ − ∞ at small r
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         # −U′/r = 4ελ (2/D³ − 1/D²) D′/r,   D′/r = 6 r⁴/σ⁶, of which r⁴ is beyond float32 in SI units
-        strength, inverse = self._strength(r2)
         s2 = ratio(r2, self.sigma**2)
+        strength, inverse = self._strength(s2)
         slope = ratio(6 * s2 * s2, self.sigma**2)
         return 4 * strength * slope * inverse**2 * (2 * inverse - 1)
 
-    def _strength(self, r2: Float[Array, "..."]) -> tuple[Array, Array]:
-        """ελ and 1/D."""
+    def _strength(self, s2: Float[Array, "..."]) -> tuple[Array, Array]:
+        """ελ and 1/D at r²/σ²."""
         off = self.alchemical * (1 - self.coupling)
-        s2 = ratio(r2, self.sigma**2)
         return self.epsilon * (1 - off), 1 / (self.softness * off + s2 * s2 * s2)
