@@ -95,8 +95,8 @@ MUTANTS = [
         ),
         (
             "particles/forces/pairs/_truncation.py",
-            "return 0.5 * n * density",
-            "return n * density",
+            "return 0.5 * n * num_within",
+            "return n * num_within",
             "particles/test_truncation.py particles/test_pairwise.py",
         ),
         (
