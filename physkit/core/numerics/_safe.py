@@ -35,10 +35,22 @@ def ratio(a: ArrayLike, b: Float[Array, "..."]) -> Float[Array, "..."]:
 @ratio.defjvp
 def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
     (a, b), (da, db) = primals, tangents
-    q = a / b
-    if not jnp.issubdtype(jnp.result_type(a), jnp.inexact):  # a whole number has no tangent
-        return q, -q * db / b
-    return q, (da - q * db) / b
+    # Of values that have such derivatives, too, so that higher ones have no powers of b either.
+    q = ratio(a, b)
+    if jnp.issubdtype(jnp.result_type(a), jnp.inexact):
+        return q, (da - q * db) * _inverse(b)
+    return q, -q * db * _inverse(b)  # a whole number has no tangent
+
+
+@jax.custom_jvp
+def _inverse(b: Float[Array, "..."]) -> Float[Array, "..."]:
+    return 1 / b
+
+
+@_inverse.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    inverse = _inverse(*primals)
+    return inverse, -(tangents[0] * inverse) * inverse
 
 
 def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -17,7 +17,6 @@ from physkit.core import (
     call_user_function,
     ratio,
     safe_arctan2,
-    safe_maximum,
     safe_norm,
     safe_sqrt,
     static,
@@ -25,6 +24,7 @@ from physkit.core import (
 
 from ..._arguments import Numbers
 from ..._particles import Particles
+from ..bonded._bonded import unit_vectors
 from ..bonded._torsions import dihedral_angle
 from ..bonded._tuples import Tuples
 
@@ -163,11 +163,9 @@ class Angle(_AbstractGroupVariable):
         self._set(i, j, k)
 
     def __call__(self, particles: Particles) -> Float[Array, ""]:
-        (a,), (b,) = self._vectors(particles, ((0, 1), (2, 1)))
-        # |a||b| sin θ by Lagrange's identity, in any number of dimensions; arctan2 is accurate at every angle.
-        dot = jnp.sum(a * b)
-        sine = safe_sqrt(safe_maximum(jnp.sum(a * a) * jnp.sum(b * b) - dot * dot, 0))
-        return safe_arctan2(sine, dot)
+        (a,), (b,) = unit_vectors(self._vectors(particles, ((0, 1), (2, 1))))
+        # Accurate at every angle, in any number of dimensions.
+        return 2 * safe_arctan2(safe_norm(a - b), safe_norm(a + b))
 
 
 class Torsion(_AbstractGroupVariable):
@@ -210,5 +208,6 @@ class RadiusOfGyration(_AbstractGroupVariable):
         x = self.members.gather(particles.position)[:, 0]
         mass = self.members.gather(particles.mass[:, None])[:, 0]
         from_center = particles.space.displacement(x, x[:1]) - center[None]
-        square = jnp.sum(mass * from_center**2) / jnp.sum(mass)
-        return safe_sqrt(square)
+        # The part of each first: mass · length² of atoms in SI units is beyond float32.
+        part = ratio(mass, jnp.sum(mass))
+        return safe_sqrt(jnp.sum(part * from_center**2))

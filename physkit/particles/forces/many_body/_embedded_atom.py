@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, static
+from physkit.core import ParameterError, ShapeError, ratio, static
 
 from ..._arguments import Numbers
 from ._neighborhoods import Neighborhoods
@@ -101,5 +101,5 @@ class EmbeddedAtom(AbstractManyBodyPotential):
             own, others = near.species, near.neighbor_species
             assert own is not None  # `ManyBody` has checked it
             both = own[None] * self.num_species + others
-        density, pairs = near.sums(self.density(r, others), self.pair(r, both) / r)
+        density, pairs = near.sums(self.density(r, others), ratio(self.pair(r, both), r))
         return self.embedding(density, own) + pairs / 2

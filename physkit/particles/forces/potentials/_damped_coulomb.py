@@ -128,5 +128,5 @@ class SmearedCoulomb(AbstractPairPotential):
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         separate = r > 0
         # Divide by 1 at 0: a NaN behind `where` would reach gradients.
-        cloud = jax.lax.erf(self.damping * r) / jnp.where(separate, r, 1)
+        cloud = ratio(jax.lax.erf(self.damping * r), jnp.where(separate, r, 1))
         return self.coulomb_constant * jnp.where(separate, cloud, _TWO_BY_ROOT_PI * self.damping)

@@ -17,6 +17,7 @@ from physkit.core import (
     ShapeError,
     concrete_value,
     describe,
+    ratio,
     replace_fields,
 )
 
@@ -54,7 +55,7 @@ class AbstractPairPotential(Module):
         r = jnp.sqrt(r2)
         # All distances in one forward derivative: each energy depends on its own distance only.
         _, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
-        return -slope / r
+        return ratio(-slope, r)
 
     def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractPairPotential":
         """This potential for pairs of species i and j: tables become arrays of the shape of i and j."""
