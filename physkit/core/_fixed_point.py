@@ -126,7 +126,7 @@ def zero_out_of_range(
     return jax.lax.optimization_barrier(jnp.where(fits, dy, 0)), faults
 
 
-def power_of_two_above(x: Float[Array, ""]) -> Float[Array, ""]:
+def power_of_two_above(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """The smallest power of two above |x|, 1 for 0 and for what is not finite; no derivative."""
     # `frexp` has none, and a range is a choice, not a function that physics depends on.
     x = jax.lax.stop_gradient(x)

@@ -72,9 +72,16 @@ def metal(u):
 
 def tersoff(u):
     return potentials.Tersoff(
-        **{"A": 18.0 * u.energy, "B": 6.0 * u.energy, "lambda1": 2.5 / u.length},
-        **{"lambda2": 1.7 / u.length, "lambda3": 0.9 / u.length, "beta": 0.3},
-        **{"c": 2.0, "d": 1.5, "R": 1.6 * u.length, "S": 2.3 * u.length},
+        A=18.0 * u.energy,
+        B=6.0 * u.energy,
+        lambda1=2.5 / u.length,
+        lambda2=1.7 / u.length,
+        lambda3=0.9 / u.length,
+        beta=0.3,
+        c=2.0,
+        d=1.5,
+        R=1.6 * u.length,
+        S=2.3 * u.length,
     )
 
 

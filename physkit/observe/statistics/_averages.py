@@ -20,7 +20,8 @@ class Average(AbstractObserver):
 
         Average(10, pressure=Pressure(), stress=StressTensor())
 
-    Summary, by name: `mean`, `variance` (of single samples, not of the mean), `count`.
+    Summary, by name: `mean`, `variance` (of single samples, not of the mean; NaN where it is beyond the
+    precision, as of energies in joules and float32), `count`.
 
     **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
 

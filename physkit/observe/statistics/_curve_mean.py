@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, data, safe_divide, safe_sqrt
+from physkit.core import Module, data, power_of_two_above, ratio, safe_divide, safe_sqrt
 
 from ._compensated_sums import CompensatedSum
 
@@ -72,11 +72,13 @@ def weighted_mean(
     total = jnp.sum(weights, axis=0)
     mean = safe_divide(jnp.sum(weights * values, axis=0), total)
     scatter = jnp.where(used, values - mean[None], 0)
-    variance = safe_divide(jnp.sum(weights * scatter**2, axis=0), total)
+    # In units of the largest: the square of 10⁻²⁰ m² is beyond float32.
+    unit = power_of_two_above(jnp.max(jnp.abs(scatter), axis=0))
+    variance = safe_divide(jnp.sum(weights * ratio(scatter, unit[None]) ** 2, axis=0), total)
     num_used = jnp.sum(used, axis=0)
     # The inner `where` keeps the division finite, and so its derivative, where the last line drops it.
     degrees = jnp.where(num_used > 1, num_used - 1, 1).astype(values.dtype)
-    error = safe_sqrt(variance / degrees)
+    error = safe_sqrt(variance / degrees) * unit
     return jnp.where(num_used > 0, mean, jnp.nan), jnp.where(num_used > 1, error, jnp.nan)
 
 

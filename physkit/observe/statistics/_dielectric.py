@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, explain_call
+from physkit.core import ParameterError, ShapeError, explain_call, ratio
 
 from ._transport import Estimate
 
@@ -47,13 +47,13 @@ def dielectric_constant(
         raise ParameterError(
             f"error bars need {2 * _NUM_BLOCKS} frames or more; got {len(moments)}"
         )
-    scale = (
-        4 * jnp.pi * jnp.asarray(coulomb_constant) / jnp.asarray(volume) / jnp.asarray(temperature)
-    )
+    # Roots: neither the square of a moment of 10⁻²⁹ C m nor what it is multiplied by is in float32.
+    unit = jnp.sqrt(jnp.asarray(volume)) * jnp.sqrt(jnp.asarray(temperature))
+    scale = jnp.sqrt(4 * jnp.pi * jnp.asarray(coulomb_constant))
 
     def of(part: Float[Array, "k d"]) -> Float[Array, ""]:
         from_mean = part - jnp.mean(part, axis=0, keepdims=True)
-        return 1 + scale * jnp.mean(from_mean**2)
+        return 1 + jnp.mean((scale * ratio(from_mean, unit)) ** 2)
 
     blocks = jnp.stack([of(part) for part in jnp.array_split(moments, _NUM_BLOCKS)])
     return Estimate(of(moments), jnp.std(blocks, ddof=1) / jnp.sqrt(_NUM_BLOCKS))

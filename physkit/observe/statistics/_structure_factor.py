@@ -162,7 +162,7 @@ def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, .
             f"no wavevector of this cell is shorter than {k_max:g}; the first is near {shortest:g}"
         )
     # Lengths that differ by rounding only are equal: then the integers decide, on every machine alike.
-    order = np.lexsort((*rows[keep].T[::-1], length[keep].round(9)))
+    order = np.lexsort((*rows[keep].T[::-1], (length[keep] / k_max).round(9)))
     return tuple(map(tuple, rows[keep][order].tolist()))
 
 
