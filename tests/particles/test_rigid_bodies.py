@@ -246,6 +246,20 @@ def test_bad_bodies(make, kind, text):
         make()
 
 
+@pytest.mark.parametrize("inertia", [[1e-40, 1e-37, 1e-37], [1e-46, 2e-46, 2e-46]])
+def test_moments_beyond_the_precision(inertia):
+    """A moment that became 0 would be that of a line."""
+    with pytest.raises(ParameterError, match="becomes 0 in float32"):
+        RigidBodies(ORIGIN.astype(np.float32), inertia)
+
+
+def test_sites_of_atoms_in_si_units():
+    sites = 1e-10 * np.eye(3, dtype=np.float32)[None]
+    with pytest.raises(ParameterError, match=r"a moment of inertia of .* becomes 0 in float32"):
+        RigidBodies.from_sites(sites, 1e-26)
+    assert RigidBodies.from_sites(sites.astype(np.float64), 1e-26).inertia.min() > 0
+
+
 def test_a_force_of_another_shape_is_an_error():
     class Wrong(pk.AbstractForce):
         component: None = None

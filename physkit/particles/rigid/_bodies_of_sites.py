@@ -10,7 +10,7 @@ from physkit.core import Module, ParameterError, ShapeError, concrete_value, dat
 from physkit.geometry import AbstractSpace, Free
 
 from .._arguments import Numbers, as_argument, as_float_array
-from ._checks import as_masses, as_orientation
+from ._checks import as_masses, as_orientation, require_moments_in_range
 from ._principal_axes import principal_axes
 from ._quaternions import from_matrix, multiply
 
@@ -45,9 +45,9 @@ def bodies_of_sites(
     n, count = x.shape[:2]
     masses = as_masses(mass, n, count, x.dtype)
     v = as_argument(0.0 if velocity is None else velocity, x.shape, x.dtype, "velocity")
-    made, longest = _reduce(x, v, masses, space)
+    made, longest, per_mass = _reduce(x, v, masses, space)
     _check_extent(longest, space)
-    _check_shape(made.inertia, count)
+    _check_shape(per_mass, made.mass, count)
     return made
 
 
@@ -90,16 +90,17 @@ def _reduce(
     v: Float[Array, "n s 3"],
     mass: Float[Array, "n s"],
     space: AbstractSpace,
-) -> tuple[BodiesOfSites, Float[Array, ""]]:
-    """The bodies, and the largest distance of a site from the first of its body."""
+) -> tuple[BodiesOfSites, Float[Array, ""], Float[Array, "n 3"]]:
+    """The bodies, the largest distance of a site from the first of its body, and moments of inertia / mass."""
     # By the nearest image to the first site: a body may stand across the border of the box.
     from_first = space.displacement(x, x[:, :1])
     total = jnp.sum(mass, axis=1)
-    share = ratio(mass, total[:, None])[..., None]
-    center = jnp.sum(share * from_first, axis=1)
+    share = ratio(mass, total[:, None])
+    center = jnp.sum(share[..., None] * from_first, axis=1)
     arm = from_first - center[:, None]
-    inertia, axes = principal_axes(arm, mass)
-    drift = jnp.sum(share * v, axis=1)
+    per_mass, axes = principal_axes(arm, share)
+    inertia = total[:, None] * per_mass
+    drift = jnp.sum(share[..., None] * v, axis=1)
     spin = jnp.sum(mass[..., None] * jnp.cross(arm, v - drift[:, None]), axis=1)
     position, image = space.wrap_with_image(x[:, 0] + center)
     momentum = jnp.where(inertia > 0, einsum("nik,ni->nk", axes, spin), 0)
@@ -114,7 +115,7 @@ def _reduce(
         einsum("nik,nsi->nsk", axes, arm),
         mass,
     )
-    return made, jnp.sqrt(jnp.max(jnp.sum(from_first**2, axis=-1), initial=0))
+    return made, jnp.sqrt(jnp.max(jnp.sum(from_first**2, axis=-1), initial=0)), per_mass
 
 
 def _check_extent(longest: Array, space: AbstractSpace) -> None:
@@ -127,9 +128,9 @@ def _check_extent(longest: Array, space: AbstractSpace) -> None:
         )
 
 
-def _check_shape(inertia: Array, count: int) -> None:
-    moments = concrete_value(inertia)
-    if moments is None or not len(moments):
+def _check_shape(per_mass: Array, mass: Array, count: int) -> None:
+    moments, masses = concrete_value(per_mass), concrete_value(mass)
+    if moments is None or masses is None or not len(moments):
         return
     if not (moments[:, 1:] > 0).all():
         b = int(np.argmin(moments[:, 2]))
@@ -137,3 +138,4 @@ def _check_shape(inertia: Array, count: int) -> None:
             f"the {count} sites of body {b} have all their mass at one point, which does not turn: use "
             "Particles"
         )
+    require_moments_in_range(moments.astype(float) * masses[:, None], moments.dtype)

@@ -5,7 +5,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, concrete_value, is_concrete
+from physkit.core import ParameterError, concrete_value, is_concrete, require_in_range
 
 from .._arguments import Numbers, as_argument, as_numbers
 from ._quaternions import normalize
@@ -67,6 +67,14 @@ def check_inertia(inertia: Float[Array, "n 3"]) -> None:
             f"no body has the moments of inertia inertia[{b}] = {moments[b].tolist()}: the sum of two is never "
             "below the third (they are Σ m (y² + z²), Σ m (z² + x²), Σ m (x² + y²))"
         )
+
+
+def require_moments_in_range(moments: Float[np.ndarray, "... 3"], dtype: DTypeLike) -> None:
+    """**Errors:** `ParameterError` for one that `dtype` cannot hold: as 0 it would pass for that of a line."""
+    positive = moments[moments > 0]
+    if positive.size:
+        for moment in (positive.min(), positive.max()):
+            require_in_range(np.asarray(moment), dtype, "a moment of inertia")
 
 
 def is_linear(inertia: Float[Array, "n 3"]) -> bool:

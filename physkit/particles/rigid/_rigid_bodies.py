@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -14,6 +15,7 @@ from physkit.core import (
     concrete_primal,
     concrete_value,
     data,
+    is_concrete,
     static,
 )
 from physkit.geometry import AbstractSpace, Free
@@ -29,7 +31,14 @@ from .._arguments import (
 from .._particles import Particles
 from ..decomposition._ownership import Ownership
 from ._bodies_of_sites import BodiesOfSites, bodies_of_sites, copies_of_molecule
-from ._checks import as_orientation, check_inertia, check_site_mass, is_linear, per_body
+from ._checks import (
+    as_orientation,
+    check_inertia,
+    check_site_mass,
+    is_linear,
+    per_body,
+    require_moments_in_range,
+)
 from ._fixed_point_bodies import FixedPointBodies
 from ._rigid_motion import AbstractRigidMotion
 from ._site_particles import site_particles
@@ -135,6 +144,8 @@ class RigidBodies(AbstractRigidMotion):
         self.position, self.space = x, cast_floats(space, dtype)
         self.mass = as_argument(mass, (n,), dtype, "mass")
         self.inertia = per_body(inertia, (n, 3), dtype, "inertia")
+        if not isinstance(inertia, jax.Array) and is_concrete(inertia):
+            require_moments_in_range(np.asarray(inertia, float), dtype)
         check_inertia(self.inertia)
         self.linear = is_linear(self.inertia) if linear is None else linear
         self.orientation = as_orientation(orientation, n, dtype)
