@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import recomputed, safe_divide
+from physkit.core import ratio, recomputed, safe_divide
 from physkit.geometry import AbstractSpace
 
 from ._clusters import Bonds
@@ -23,7 +23,9 @@ class Clusters(NamedTuple):
     """Clusters of one topology, as one device sees them.
 
     - `bonds`: pairs of members. `vectors`, `velocities`: `[k d c]`, of each bond.
-    - `inverse_masses`: `[a c]`, of the members. `lengths`: `[k c]` or `[k 1]`.
+    - `inverse_masses`: `[a c]`, of the members, in units of 1/`mass`. `lengths`: `[k c]` or `[k 1]`.
+    - `mass`: `[c]`, the unit of masses in each cluster, a power of two: impulses of atoms in SI units are
+      beyond float32. Multipliers are in units of it.
     - `is_used`: `[c]`, which of these are clusters at all; the rest fills arrays.
     """
 
@@ -32,6 +34,7 @@ class Clusters(NamedTuple):
     velocities: Float[Array, "k d c"]
     inverse_masses: Float[Array, "a c"]
     lengths: Float[Array, "k c"]
+    mass: Float[Array, " c"]
     is_used: Bool[Array, " c"]
 
     @property
@@ -152,13 +155,13 @@ def solve_small(matrix: Float[Array, "k k c"], right: Float[Array, "k c"]) -> Fl
     rows = [[matrix[i, j] for j in range(k)] + [right[i]] for i in range(k)]
     for i in range(k):
         for below in range(i + 1, k):
-            factor = rows[below][i] / rows[i][i]
+            factor = ratio(rows[below][i], rows[i][i])
             for j in range(i + 1, k + 1):
                 rows[below][j] = rows[below][j] - factor * rows[i][j]
     solution: list[Array] = []
     for i in reversed(range(k)):
         known = sum(rows[i][j] * solution[k - 1 - j] for j in range(i + 1, k))
-        solution.append((rows[i][k] - known) / rows[i][i])
+        solution.append(ratio(rows[i][k] - known, rows[i][i]))
     return jnp.stack(solution[::-1])
 
 

@@ -18,6 +18,7 @@ from physkit.core import (
     describe,
     matmul,
     poison_where,
+    power_of_two_above,
     ratio,
     recomputed,
     replace_fields,
@@ -174,6 +175,7 @@ class Constraints(AbstractConstraints):
             # d²/dt² of |s|²/2 vanishes: s·a + |u|² = 0.
             s, u, a = clusters.vectors, clusters.velocities, accelerated.velocities
             along = velocity_multipliers(clusters, sum_written_out(s * a + u * u, axis=1))
+            along = along * clusters.mass[None]
             each = jnp.moveaxis(s * along[:, None], 2, 0)  # (clusters, bonds, d)
             each = tables.weight_by_ownership(each).reshape(-1, d)
             total = total + matmul(jnp.moveaxis(s, 2, 0).reshape(-1, d).T, each)
@@ -263,7 +265,9 @@ class Constraints(AbstractConstraints):
             )
             lengths = part.group_lengths(group, tables)
             used = tables.is_used
-            clusters = Clusters(group.bonds, vectors, velocities, inverse_masses, lengths, used)
+            mass = 1 / power_of_two_above(jnp.max(inverse_masses, axis=0))
+            relative = inverse_masses * mass[None]
+            clusters = Clusters(group.bonds, vectors, velocities, relative, lengths, mass, used)
             if sharded is not None:
                 clusters = _fill_unused(clusters)
             local.append((part, tables, clusters))
