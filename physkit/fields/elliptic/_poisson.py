@@ -9,7 +9,15 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, concrete_value, explain_call, param, scale_array
+from physkit.core import (
+    Module,
+    ParameterError,
+    concrete_value,
+    explain_call,
+    param,
+    ratio,
+    scale_array,
+)
 from physkit.geometry import AXES, Grid, Parities, Robin
 
 from .._field import BoundaryLike, Field
@@ -189,9 +197,11 @@ def solve_by_transforms(
         is_constant = jnp.asarray(is_constant)
         # The constant mode, of which the equation says nothing, is left out. The inner `where` keeps 1/0,
         # and with it NaN, out of derivatives.
-        inverse = jnp.where(is_constant, 0, 1 / jnp.where(is_constant, 1, symbol))
+        inverse = jnp.where(is_constant, 0, ratio(1.0, jnp.where(is_constant, 1, symbol)))
         return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), inverse), kinds)
-    return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), 1 / symbol), kinds)
+    return grid.inverse_transform(
+        scale_array(grid.transform(rhs, kinds), ratio(1.0, symbol)), kinds
+    )
 
 
 def _symbol(template: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
@@ -208,7 +218,7 @@ def _symbol(template: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
         return sum(waves)
 
     parts = [
-        jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
+        jnp.asarray(part, dtype) * ratio(1.0, grid.spacing[axis]) ** 2
         for axis, part in enumerate(grid.mode_phases(kinds, part_of))
     ]
     return sum(parts[1:], parts[0])

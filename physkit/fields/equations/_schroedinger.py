@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, PyTree, ShapeError, param, require_positive, static
+from physkit.core import Clock, Module, PyTree, ShapeError, param, ratio, require_positive, static
 from physkit.geometry import as_space_time_value
 
 from .._equation import AbstractEquation
@@ -55,12 +55,12 @@ class Schroedinger(AbstractEquation):
 
     def symbol(self, field: Field) -> Array:
         require_complex(field)
-        rate = -self.kinetic(field) / self.hbar
+        rate = -ratio(self.kinetic(field), self.hbar)
         return jax.lax.complex(jnp.zeros_like(rate), rate)
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         require_complex(field)
-        rate = -self.local(clock.t, field) / self.hbar
+        rate = -ratio(self.local(clock.t, field), self.hbar)
 
         # i · rate · ψ by real products: rate is real, and a complex product would take twice as many.
         def turn(psi: Array) -> Array:
@@ -71,7 +71,8 @@ class Schroedinger(AbstractEquation):
     def kinetic(self, field: Field) -> Float[Array, "..."]:
         """ħ²k²/2m per mode."""
         k2 = square_wavenumber(field.grid, real=field.is_real)
-        return 0.5 * self.hbar**2 / self.mass * k2
+        # ħ² in SI units is beyond float32.
+        return 0.5 * self.hbar * (ratio(self.hbar, self.mass) * k2)
 
     def local(self, t: ArrayLike, field: Field) -> Float[Array, "..."]:
         """V + g|ψ|² per point."""
@@ -103,7 +104,7 @@ class Schroedinger(AbstractEquation):
         density = psi.real**2 + psi.imag**2
         local = self.potential_at(t, field) + 0.5 * self.interaction * density
         kinetic = (jnp.conj(psi) * kinetic_psi).real
-        return field.grid.sum(kinetic + local * density) / field.grid.sum(density)
+        return ratio(field.grid.sum(kinetic + local * density), field.grid.sum(density))
 
 
 def require_complex(field: Field) -> None:

@@ -17,6 +17,7 @@ from physkit.core import (
     Rate,
     State,
     get_component,
+    ratio,
     recomputed,
     safe_maximum,
     safe_minimum,
@@ -227,7 +228,7 @@ class AbstractConservationLaw(AbstractTendency):
         diffusivity = self.diffusivity(values)
         if diffusivity is not None:
             # A diffusive step is stable up to 1 of this, with every method that has second order or more.
-            total = total + diffusivity * (2 * jnp.sum(1 / grid.spacing**2))
+            total = total + diffusivity * (2 * jnp.sum(ratio(1.0, grid.spacing) ** 2))
         return grid.max(jnp.broadcast_to(total, grid.local_shape))
 
 
@@ -313,4 +314,4 @@ def difference_over_cells(
         areas, volumes = (x.reshape(shape) for x in metric)
         flux = flux * areas
     below, above = (jax.lax.slice_in_dim(flux, j, n - 1 + j, axis=axis) for j in (0, 1))
-    return (above - below) / volumes
+    return ratio(above - below, volumes)

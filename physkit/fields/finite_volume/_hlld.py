@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import ratio
+
 from ._riemann_solvers import AbstractRiemannSolver, RiemannLaw, Variables
 
 
@@ -57,9 +59,8 @@ def hlld_flux(left: MeetingSide, right: MeetingSide, axis: int) -> Variables:
     # Mass that each outer wave sweeps up: negative to the left, positive to the right.
     swept = [s.primitive[0] * (s.speed - u) for s, u in zip(sides, velocity, strict=True)]
     # eqs. 38 and 41: the contact's speed and the total pressure between the fast waves.
-    contact = ((swept[1] * velocity[1] - total[1]) - (swept[0] * velocity[0] - total[0])) / (
-        swept[1] - swept[0]
-    )
+    pushed = [q * u - p for q, u, p in zip(swept, velocity, total, strict=True)]
+    contact = ratio(pushed[1] - pushed[0], swept[1] - swept[0])
     pressure = 0.5 * (
         (total[0] + swept[0] * (contact - velocity[0]))
         + (total[1] + swept[1] * (contact - velocity[1]))
@@ -70,7 +71,7 @@ def hlld_flux(left: MeetingSide, right: MeetingSide, axis: int) -> Variables:
     ]
     # eqs. 59–63: both sides of the contact share velocity and field.
     roots = [jnp.sqrt(s.density) for s in stars]
-    weight = 1 / (roots[0] + roots[1])
+    weight = ratio(1.0, roots[0] + roots[1])
     sign = jnp.where(normal >= 0, jnp.ones_like(normal), -jnp.ones_like(normal))
     shared_velocity, shared_field = [], []
     for (u, v), (a, b) in zip(
@@ -90,8 +91,8 @@ def hlld_flux(left: MeetingSide, right: MeetingSide, axis: int) -> Variables:
         energy = star.energy - lost if k == 0 else star.energy + lost
         inner.append(_Star(star.density, shared_velocity, shared_field, energy).conserved())
     alfven = (
-        contact - jnp.abs(normal) / roots[0],
-        contact + jnp.abs(normal) / roots[1],
+        contact - ratio(jnp.abs(normal), roots[0]),
+        contact + ratio(jnp.abs(normal), roots[1]),
     )
     chosen = []
     for k, side in enumerate(sides):
@@ -121,7 +122,7 @@ def _behind_outer_wave(
     tiny = jnp.finfo(density.dtype).eps ** 0.5 * pressure
     is_regular = jnp.abs(stiffness) > tiny
     one = jnp.ones_like(stiffness)
-    inverse = jnp.where(is_regular, one, 0) / jnp.where(is_regular, stiffness, 1)
+    inverse = ratio(jnp.where(is_regular, one, 0), jnp.where(is_regular, stiffness, 1))
     u = velocity[axis]
     stretch = jnp.where(is_regular, (swept * (side.speed - u) - normal * normal) * inverse, 1)
     turn = normal * (contact - u) * inverse
@@ -131,7 +132,7 @@ def _behind_outer_wave(
     # eq. 48.
     work = normal * (_dot(velocity, magnetic) - _dot(star_velocity, star_field))
     energy = (side.speed - u) * side.conserved[4] - total * u + pressure * contact + work
-    return _Star(swept / safe, star_velocity, star_field, energy / safe)
+    return _Star(ratio(swept, safe), star_velocity, star_field, ratio(energy, safe))
 
 
 def _dot(a, b) -> Array:

@@ -5,7 +5,7 @@ import abc
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Module, safe_maximum, safe_minimum
+from physkit.core import Module, ratio, safe_maximum, safe_minimum
 
 Steps = Float[Array, "..."]
 
@@ -46,7 +46,7 @@ class VanLeer(AbstractLimiter):
         sizes = jnp.abs(below), jnp.abs(above)
         smaller, larger = safe_minimum(*sizes), safe_maximum(*sizes)
         # Replaced where it may be 0, so that derivatives see no NaN.
-        mean = 2 * smaller * (larger / jnp.where(agree, smaller + larger, 1))
+        mean = 2 * smaller * ratio(larger, jnp.where(agree, smaller + larger, 1))
         return jnp.where(agree, jnp.where(below > 0, mean, -mean), 0)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, scale_array, static
+from physkit.core import Module, ParameterError, ratio, scale_array, static
 from physkit.geometry import AnyGrid
 
 from .._field import Field
@@ -74,7 +74,7 @@ class Central(AbstractScheme):
 
         terms = [weight * shifted_by(j) for j, weight in enumerate(stencil) if weight]
         total = sum(terms[1:], terms[0])
-        return field.with_values(scale_array(total, 1 / field.grid.spacing[axis] ** power))
+        return field.with_values(scale_array(total, ratio(1.0, field.grid.spacing[axis]) ** power))
 
     def symbol(self, grid: AnyGrid, axis: int, power: int, *, real: bool = True) -> Array:
         stencil = self._stencil(power)

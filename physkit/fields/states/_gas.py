@@ -16,6 +16,7 @@ from physkit.core import (
     cast_floats,
     concrete_value,
     data,
+    ratio,
 )
 from physkit.geometry import AbstractBoundary, Grid, Inflow, Mirror, NoSlip, Outflow, Periodic
 
@@ -134,7 +135,7 @@ class Gas(AbstractFieldGroup):
     @property
     def velocity(self) -> Field:
         """u = m/ρ."""
-        return self.momentum.with_values(self.momentum.data / self.density.data[None])
+        return self.momentum.with_values(ratio(self.momentum.data, self.density.data[None]))
 
     @property
     def concentrations(self) -> Field:
@@ -159,7 +160,7 @@ class Gas(AbstractFieldGroup):
         """c = √(γp/ρ), with a γ as for `pressure`."""
         gamma = self._known_gamma(gamma)
         return self.energy.with_values(
-            jnp.sqrt(gamma * self.pressure(gamma).data / self.density.data)
+            jnp.sqrt(ratio(gamma * self.pressure(gamma).data, self.density.data))
         )
 
     def require_gamma(self, gamma: ArrayLike, owner: str) -> None:
@@ -182,7 +183,7 @@ class Gas(AbstractFieldGroup):
 
     def _internal_energy(self) -> Array:
         m = self.momentum.data
-        return self.energy.data - 0.5 * jnp.sum(m * m, axis=0) / self.density.data
+        return self.energy.data - 0.5 * ratio(jnp.sum(m * m, axis=0), self.density.data)
 
 
 def require_heat_ratio(gamma: ArrayLike) -> None:
@@ -212,7 +213,7 @@ def concentrations(scalars: Field | None, density: Field) -> Field:
     """
     if scalars is None:
         raise ParameterError("this gas carries no scalars: from_primitive(…, scalars=(c, …))")
-    return scalars.with_values(scalars.data / density.data[None])
+    return scalars.with_values(ratio(scalars.data, density.data[None]))
 
 
 def _values_in_cells(grid: Grid, given: PointValues, dtype: DTypeLike | None) -> Array:

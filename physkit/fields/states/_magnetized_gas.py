@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, ShapeError, concrete_value, data, safe_maximum
+from physkit.core import ParameterError, ShapeError, concrete_value, data, ratio, safe_maximum
 from physkit.geometry import (
     AXES,
     Grid,
@@ -187,7 +187,7 @@ class MagnetizedGas(AbstractFieldGroup):
 
     def velocity(self) -> Array:
         """u = m/ρ, `[3, *points]`."""
-        return jnp.stack([m.data / self.density.data for m in self.momentum])
+        return jnp.stack([ratio(m.data, self.density.data) for m in self.momentum])
 
     def pressure(self) -> Field:
         """p = (γ − 1)(E − m²/2ρ − ½B²), with the γ that the gas was made with."""
@@ -247,7 +247,7 @@ class MagnetizedGas(AbstractFieldGroup):
         return {"density": self.density.data, "internal energy": self._internal_energy()}
 
     def _internal_energy(self) -> Array:
-        kinetic = sum(m.data * m.data for m in self.momentum) / self.density.data
+        kinetic = ratio(sum(m.data * m.data for m in self.momentum), self.density.data)
         magnetic = sum(in_cells(b, k).data ** 2 for k, b in enumerate(self.magnetic))
         return self.energy.data - 0.5 * (kinetic + magnetic)
 

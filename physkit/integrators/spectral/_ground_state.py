@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, as_parameter, cast_floats, scale_array
+from physkit.core import ParameterError, as_parameter, cast_floats, ratio, scale_array
 from physkit.fields import Field
 from physkit.fields.equations import Schroedinger, require_complex
 
@@ -58,7 +58,7 @@ def ground_state(
         return _normalize(damped.field().map(damp)).data, None
 
     # Long steps first, to get near; the fixed point of shorter ones is nearer to the ground state of H.
-    taus = [dt / equation.hbar / 4**k for k in range(refinements)]
+    taus = [ratio(dt, equation.hbar) / 4**k for k in range(refinements)]
     lengths = jnp.repeat(jnp.stack(taus), steps)
     psi, _ = jax.lax.scan(step, _normalize(guess).data, lengths)
     state = guess.replace(data=psi)
@@ -68,4 +68,4 @@ def ground_state(
 def _normalize(field: Field) -> Field:
     density = field.data.real**2 + field.data.imag**2
     norm = jnp.sqrt(field.grid.sum(density) * field.grid.cell_volume)
-    return field.replace(data=scale_array(field.data, 1 / norm))
+    return field.replace(data=scale_array(field.data, ratio(1.0, norm)))

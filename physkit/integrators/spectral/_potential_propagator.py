@@ -10,6 +10,7 @@ from physkit.core import (
     State,
     get_component,
     put_component,
+    ratio,
     recomputed,
 )
 from physkit.fields import Field
@@ -53,7 +54,7 @@ class PotentialPropagator(AbstractOneStep):
 
 def _turned(equation: Schroedinger, t: Array, dt: Array, field: Field) -> Array:
     # |ψ|² of the start will do for the whole step, since a phase does not change it.
-    angle = equation.local(t, field) * (-dt / equation.hbar)
+    angle = -dt * ratio(equation.local(t, field), equation.hbar)
     return field.data * jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
 
 

@@ -272,7 +272,7 @@ class CompressibleEuler(AbstractConservationLaw):
             stress = viscous_fluxes(grid, velocity, self.viscosity)
         fluxes = []
         for axis in range(grid.dimension):
-            energy = -face_slope(pressure / density, grid, axis, axis)
+            energy = -face_slope(ratio(pressure, density), grid, axis, axis)
             # Mass does not diffuse.
             none = jnp.zeros_like(energy)
             energy = none if self.conductivity is None else self.conductivity * energy
@@ -286,7 +286,7 @@ class CompressibleEuler(AbstractConservationLaw):
         # Of sound, which friction damps 4/3 as fast as shear; of heat at constant volume.
         friction = 0.0 if self.viscosity is None else 4 / 3 * self.viscosity
         heat = 0.0 if self.conductivity is None else (self.gamma - 1) * self.conductivity
-        return safe_maximum(friction, heat) / values[0]
+        return ratio(safe_maximum(friction, heat), values[0])
 
     def metric(self, grid: Grid, axis: int) -> tuple[Array, Array] | None:
         power = _RADIUS_POWERS[self.symmetry]
@@ -317,7 +317,7 @@ class CompressibleEuler(AbstractConservationLaw):
             return rates
         # Pressure on the sides of a wedge: with it a gas at rest stays at rest.
         areas, volumes = metric
-        area_per_volume = (areas[1:] - areas[:-1]) / volumes
+        area_per_volume = ratio(areas[1:] - areas[:-1], volumes)
         shape = [-1, *[1] * (gas.grid.dimension - 1)]
         pressure_source = gas.pressure(self.gamma).data * area_per_volume.reshape(shape)
         gas_rates = rates if self.component is None else rates[self.component]

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import safe_clip, safe_maximum
+from physkit.core import ratio, safe_clip, safe_maximum
 from physkit.geometry import Boundaries, Dirichlet, Mirror
 
 from ..._field import Field
@@ -75,5 +75,6 @@ def flow_direction(mass_flux: Array, left: Variables, right: Variables, axis: in
     (rho, *u, p), (sigma, *v, q) = left[:5], right[:5]
     stream = 0.5 * (rho * jnp.abs(u[axis]) + sigma * jnp.abs(v[axis]))
     # Slower than this part of sound is at rest.
-    rest = jnp.finfo(rho.dtype).eps ** 0.5 * jnp.sqrt(safe_maximum(p * rho, q * sigma))
-    return safe_clip(mass_flux / (stream + rest), -1, 1)
+    impedances = (jnp.sqrt(a) * jnp.sqrt(b) for a, b in ((p, rho), (q, sigma)))
+    rest = jnp.finfo(rho.dtype).eps ** 0.5 * safe_maximum(*impedances)
+    return safe_clip(ratio(mass_flux, stream + rest), -1, 1)

@@ -18,6 +18,7 @@ from physkit.core import (
     cast_floats,
     get_component,
     param,
+    ratio,
     recomputed,
     safe_maximum,
     safe_minimum,
@@ -132,7 +133,7 @@ class IdealMHD(AbstractConservationLaw):
 
     def primitive(self, conserved: Variables) -> Variables:
         density, *momentum, energy, bx, by, bz = conserved
-        velocity = [m / density for m in momentum]
+        velocity = [ratio(m, density) for m in momentum]
         kinetic = sum(m * u for m, u in zip(momentum, velocity, strict=True))
         pressure = (self.gamma - 1) * (energy - 0.5 * (kinetic + (bx * bx + by * by + bz * bz)))
         return density, *velocity, pressure, bx, by, bz
@@ -168,8 +169,8 @@ class IdealMHD(AbstractConservationLaw):
     def fast_speed(self, values: Variables, axis: int) -> Float[Array, "..."]:
         """The speed of fast magnetosonic waves along an axis."""
         density, pressure, *field = values[0], *values[4:]
-        sound = self.gamma * pressure / density
-        squares = [b * b / density for b in field]
+        sound = ratio(self.gamma * pressure, density)
+        squares = [ratio(b * b, density) for b in field]
         normal = squares.pop(axis)
         across = squares[0] + squares[1]
         # ((a² + b²)² − 4a²b_n²) as a sum of squares, which cannot cancel.
