@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, data, power_of_two_above, safe_divide, safe_sqrt
+from physkit.core import Module, data, safe_divide
 
 
 class CompensatedSum(Module):
@@ -50,9 +50,7 @@ class Moments(Module):
 
         δ = x − m,   m ← m + δ/n,   M₂ ← M₂ + δ (x − m)
 
-    - `count`: n. `center`: m. `sum_of_squares`: M₂, of deviations from the mean, in units of `unit`².
-    - `unit`: a power of two above all deviations, 0 before the first: the square of an energy of 10⁻²² J is
-      beyond float32.
+    - `count`: n. `center`: m. `sum_of_squares`: M₂, of deviations from the mean.
 
     **Reference:** Welford, Technometrics 4, 419 (1962).
     """
@@ -60,13 +58,12 @@ class Moments(Module):
     count: Int[Array, "..."] = data()
     center: CompensatedSum
     sum_of_squares: CompensatedSum
-    unit: Float[Array, "..."] = data()
 
     @staticmethod
     def zero(shape: tuple[int, ...], dtype: DTypeLike) -> "Moments":
         """The moments of no values."""
         zero = CompensatedSum.zero(shape, dtype)
-        return Moments(jnp.zeros(shape, jnp.int32), zero, zero, jnp.zeros(shape, dtype))
+        return Moments(jnp.zeros(shape, jnp.int32), zero, zero)
 
     def plus(self, x: Float[Array, "..."], where: Bool[Array, "..."]) -> "Moments":
         """These moments with one more value, for the elements of `where`."""
@@ -75,14 +72,11 @@ class Moments(Module):
         before = jnp.where(where, (x - self.center.high) - self.center.low, 0)
         center = self.center.plus(safe_divide(before, count.astype(x.dtype)))
         after = jnp.where(where, (x - center.high) - center.low, 0)
-        unit = jnp.where(before != 0, jnp.maximum(self.unit, power_of_two_above(before)), self.unit)
-        # Powers of two: no sum in range changes by a bit.
-        old = safe_divide(self.unit, unit)
-        so_far = CompensatedSum(
-            self.sum_of_squares.high * old * old, self.sum_of_squares.low * old * old
-        )
-        square = safe_divide(before, unit) * safe_divide(after, unit)
-        return Moments(count, center, so_far.plus(square), unit)
+        square = before * after
+        # That of an energy of 10⁻²² J is beyond float32: no number, rather than an error bar of 0.
+        is_lost = (square == 0) & (before != 0) & (after != 0)
+        square = jnp.where(is_lost, jnp.nan, square)
+        return Moments(count, center, self.sum_of_squares.plus(square))
 
     @property
     def mean(self) -> Float[Array, "..."]:
@@ -91,19 +85,7 @@ class Moments(Module):
 
     @property
     def variance(self) -> Float[Array, "..."]:
-        """The unbiased variance of single values; NaN for fewer than two, and beyond the precision."""
-        scaled = self._variance_by_unit
-        variance = scaled * self.unit * self.unit
-        return jnp.where((variance == 0) & (scaled > 0), jnp.nan, variance)
-
-    @property
-    def error(self) -> Float[Array, "..."]:
-        """The standard error of the mean, if values are independent; 0 for fewer than two."""
-        scaled = jnp.where(self.count > 1, self._variance_by_unit, 0)
-        return safe_sqrt(safe_divide(scaled, self.count.astype(scaled.dtype))) * self.unit
-
-    @property
-    def _variance_by_unit(self) -> Float[Array, "..."]:
+        """The unbiased variance of single values; NaN for fewer than two."""
         degrees = (self.count - 1).astype(self.sum_of_squares.high.dtype)
         is_defined = self.count > 1
         # The inner `where` keeps the division, and so its derivative, finite where the outer one drops it.
