@@ -155,7 +155,12 @@ MUTANTS = [
             "gamma * self._internal",
             "fields/test_gas.py",
         ),
-        ("fields/states/_gas.py", "- 0.5 * jnp.sum(m * m", "- jnp.sum(m * m", "fields/test_gas.py"),
+        (
+            "fields/states/_gas.py",
+            "- 0.5 * ratio(jnp.sum(m * m",
+            "- ratio(jnp.sum(m * m",
+            "fields/test_gas.py",
+        ),
         (
             "fields/equations/_wave.py",
             "self.scheme) * self.speed**2",
@@ -176,8 +181,8 @@ MUTANTS = [
         ),
         (
             "fields/equations/_schroedinger.py",
-            "return 0.5 * self.hbar**2",
-            "return self.hbar**2",
+            "return 0.5 * self.hbar *",
+            "return self.hbar *",
             "fields/test_rates_of_waves.py",
         ),
         (
