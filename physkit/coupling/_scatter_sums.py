@@ -6,7 +6,7 @@ A point is an index into the padded points of a `Layout`, all axes in one.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -51,9 +51,9 @@ def rows_of(points: tuple[int, ...], parts: tuple[Weights, ...]) -> Iterator[Row
         yield Row(offset, _weights_of_row(parts, corner))
 
 
-def is_written_out(parts: tuple[Weights, ...]) -> bool:
-    """Whether rows are so few that a program is better without a loop over them."""
-    return math.prod(len(along) for along in parts[0][:-1]) <= _FEW_ROWS
+def is_written_out(counts: Sequence[int]) -> bool:
+    """Whether rows of stencils with `counts` points per axis are so few that a loop over them is worse."""
+    return math.prod(counts[:-1]) <= _FEW_ROWS
 
 
 def fold_rows(
@@ -66,7 +66,7 @@ def fold_rows(
 
     Many rows are a loop of the program: written out, those of a spline of order 5 compile for ten seconds.
     """
-    if is_written_out(parts):
+    if is_written_out([len(along) for along in parts[0]]):
         for row in rows_of(points, parts):
             carry = step(carry, row)
         return carry
@@ -95,7 +95,8 @@ def scatter_weighted(
         return add_in_order(points, *arguments)[0]
 
     def as_integers(base: Array, parts: tuple[Weights, ...], value: Array) -> Array:
-        return add_integers(points, base, parts, value[None])[0]
+        stacked = tuple(tuple(jnp.stack(along) for along in weights) for weights in parts)
+        return add_integers(points, base, stacked, value[None])[0]
 
     return jax.lax.platform_dependent(
         base,
@@ -193,19 +194,28 @@ def add_in_order(
 def add_integers(
     points: tuple[int, ...],
     base: Int[Array, " n"],
-    parts: tuple[Weights, ...],
+    parts: tuple[tuple[Float[Array, "along n"], ...], ...],
     values: Float[Array, "c n"],
 ) -> Float[Array, "c ..."]:
-    """The sums of all components, by integers: the same in any order."""
-    factors = [factor for row in rows_of(points, parts) for factor in row.amounts(parts, None)]
+    """The sums of all components, by integers: the same in any order. Weights are arrays here, one an axis."""
+    factors = functools.reduce(jnp.add, [_outer_product(weights) for weights in parts])
     # Computed, not read from a table: of a table XLA's scatters on GPUs read beyond the end.
-    number = jax.lax.broadcasted_iota(jnp.int32, (len(factors), base.shape[0]), 0)
+    number = jax.lax.broadcasted_iota(jnp.int32, factors.shape, 0)
     index, stride = jnp.broadcast_to(base, number.shape), 1
     for along, size in zip(reversed(parts[0]), reversed(points), strict=True):
         index += number % len(along) * stride
         number, stride = number // len(along), stride * size
-    amounts = values.T[None] * jnp.stack(factors)[..., None]
+    amounts = values.T[None] * factors[..., None]
     return integer_sums(index, amounts, math.prod(points)).T.reshape(-1, *points)
+
+
+def _outer_product(weights: tuple[Float[Array, "along n"], ...]) -> Float[Array, "points n"]:
+    """Products of the weights along all axes, for every point that a particle touches.
+
+    Products one by one would be as many kernels on a GPU.
+    """
+    multiply = lambda a, b: (a[:, None] * b[None]).reshape(-1, b.shape[-1])
+    return functools.reduce(multiply, weights)
 
 
 class _Copies(NamedTuple):

@@ -64,22 +64,44 @@ class Layout:
         """Number of points, ghosts included."""
         return math.prod(self.points)
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many points a particle touches along each axis."""
+        return (self.kernel.order,) * len(self.points)
+
     def locate(self, x: Coordinates, orders: Orders = ()) -> tuple[Int[Array, " n"], Weights]:
         """Flat index of the lowest point that each particle touches, and the weights of points per axis.
 
         Weights along axis k are derivatives of order `orders[k]`; of order 0 if left out.
         """
-        base = jnp.zeros(x[0].shape, jnp.int32)
-        weights = []
+        base, parts = self._intervals(x)
+        orders = orders or (0,) * len(parts)
+        weigh = [_derivative(self.kernel.weights, order) for order in orders]
+        return base, tuple(function(f) for function, f in zip(weigh, parts, strict=True))
+
+    def locate_at_once(
+        self, x: Coordinates, orders: Orders = ()
+    ) -> tuple[Int[Array, " n"], tuple[Float[Array, "points n"], ...]]:
+        """`locate` with weights as arrays, those of all axes computed together: few kernels on a GPU."""
+        base, parts = self._intervals(x)
+        orders, together = orders or (0,) * len(parts), jnp.stack(parts)
+        of_order = {
+            order: jnp.stack(_derivative(self.kernel.weights, order)(together))
+            for order in set(orders)
+        }
+        return base, tuple(of_order[order][:, k] for k, order in enumerate(orders))
+
+    def _intervals(self, x: Coordinates) -> tuple[Int[Array, " n"], Coordinates]:
+        """Flat index of the lowest point that each particle touches, and how far it is into its interval."""
+        base, parts = jnp.zeros(x[0].shape, jnp.int32), []
         axes = zip(x, self.intervals, self.ghosts, self.points, strict=True)
-        for k, (along, (first_cell, last_cell), (low, _), n) in enumerate(axes):
+        for along, (first_cell, last_cell), (low, _), n in axes:
             # Clip as integers, so that positions that are not finite stay within bounds as well: gathers and
             # scatters below promise that.
             cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first_cell, last_cell)
-            weigh = _derivative(self.kernel.weights, orders[k] if orders else 0)
-            weights.append(weigh(along - cell.astype(along.dtype)))
+            parts.append(along - cell.astype(along.dtype))
             base = base * n + (cell + low)
-        return base, tuple(weights)
+        return base, tuple(parts)
 
 
 def grid_coordinates(
@@ -178,23 +200,25 @@ class Scatter:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
-    base, weights = transfer.layout.locate(x, transfer.orders)
     flat = padded.reshape(padded.shape[0], -1)
-    if is_written_out((weights,)) and not transfer.orders:  # the same on every platform
-        return _read_rows(transfer, False, base, weights, flat)
-    return _read_rows_by_platform(transfer, base, weights, flat)
+    layout = transfer.layout
+    if is_written_out(layout.counts) and not transfer.orders:  # the same on every platform
+        return _read_rows(transfer, False, *layout.locate(x), flat)
+    return _read_rows_by_platform(transfer, x, flat)
 
 
 # Compiled also where nothing is traced: of the variants only that of the platform.
 @functools.partial(jax.jit, static_argnums=0)
-def _read_rows_by_platform(transfer: Gather, base: Array, weights: Weights, flat: Array) -> Array:
-    return jax.lax.platform_dependent(
-        base,
-        weights,
-        flat,
-        cpu=functools.partial(_read_rows, transfer, True),
-        default=functools.partial(_read_rows, transfer, False),
-    )
+def _read_rows_by_platform(transfer: Gather, x: Coordinates, flat: Array) -> Array:
+    layout, orders = transfer.layout, transfer.orders
+
+    def on_cpu(x: Coordinates, flat: Array) -> Array:
+        return _read_rows(transfer, True, *layout.locate(x, orders), flat)
+
+    def elsewhere(x: Coordinates, flat: Array) -> Array:
+        return _read_rows(transfer, False, *layout.locate_at_once(x, orders), flat)
+
+    return jax.lax.platform_dependent(x, flat, cpu=on_cpu, default=elsewhere)
 
 
 def _read_rows(
@@ -221,7 +245,7 @@ def _read_rows(
             return found if total is None else total + found
 
         # A loop is compiled soonest; on a GPU each of its turns would be a launch.
-        if on_cpu and not is_written_out(parts):
+        if on_cpu and not is_written_out(transfer.layout.counts):
             out.append(fold_rows(points, parts, add_row, jnp.zeros(base.shape, part.dtype)))
             continue
         total = None
@@ -269,7 +293,7 @@ def _scatter_by_platform(transfer: Scatter, x: Coordinates, values: Array) -> Ar
 
 def _scatter_integers(transfer: Scatter, x: Coordinates, values: Array) -> Array:
     """For devices that add in any order."""
-    base, weights = transfer.layout.locate(x, transfer.orders)
+    base, weights = transfer.layout.locate_at_once(x, transfer.orders)
     return add_integers(transfer.layout.points, base, (weights,), values)
 
 

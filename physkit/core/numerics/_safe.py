@@ -5,10 +5,12 @@ result. The derivative of a NaN that a `where` discards is still NaN.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -32,14 +34,17 @@ def ratio(a: ArrayLike, b: Float[Array, "..."]) -> Float[Array, "..."]:
     return a / b
 
 
-@ratio.defjvp
-def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
+@partial(ratio.defjvp, symbolic_zeros=True)
+def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
     (a, b), (da, db) = primals, tangents
     # Of values that have such derivatives, too, so that higher ones have no powers of b either.
-    q = ratio(a, b)
-    if jnp.issubdtype(jnp.result_type(a), jnp.inexact):
-        return q, (da - q * db) * _inverse(b)
-    return q, -q * db * _inverse(b)  # a whole number has no tangent
+    q, inverse = ratio(a, b), _inverse(b)
+    # Without its zeros, for on the way back each keeps an array alive.
+    if isinstance(db, SymbolicZero):
+        return q, da * inverse
+    if isinstance(da, SymbolicZero):
+        return q, -q * db * inverse
+    return q, (da - q * db) * inverse
 
 
 @jax.custom_jvp

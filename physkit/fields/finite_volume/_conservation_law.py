@@ -314,5 +314,4 @@ def difference_over_cells(
         areas, volumes = (x.reshape(shape) for x in metric)
         flux = flux * areas
     below, above = (jax.lax.slice_in_dim(flux, j, n - 1 + j, axis=axis) for j in (0, 1))
-    # A product: where cells have no derivative, that of a quotient would compute all fluxes once more.
-    return (above - below) * ratio(1.0, volumes)
+    return ratio(above - below, volumes)
