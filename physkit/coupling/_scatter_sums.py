@@ -199,14 +199,37 @@ def add_integers(
 ) -> Float[Array, "c ..."]:
     """The sums of all components, by integers: the same in any order. Weights are arrays here, one an axis."""
     factors = functools.reduce(jnp.add, [_outer_product(weights) for weights in parts])
-    # Computed, not read from a table: of a table XLA's scatters on GPUs read beyond the end.
-    number = jax.lax.broadcasted_iota(jnp.int32, factors.shape, 0)
-    index, stride = jnp.broadcast_to(base, number.shape), 1
-    for along, size in zip(reversed(parts[0]), reversed(points), strict=True):
-        index += number % len(along) * stride
-        number, stride = number // len(along), stride * size
+    index = _points_of(points, base, [len(along) for along in parts[0]])
     amounts = values.T[None] * factors[..., None]
     return integer_sums(index, amounts, math.prod(points)).T.reshape(-1, *points)
+
+
+def read_at_once(
+    points: tuple[int, ...],
+    base: Int[Array, " n"],
+    weights: tuple[Float[Array, "along n"], ...],
+    flat: Float[Array, "c p"],
+) -> Float[Array, "c n"]:
+    """What every particle reads: one sum over all the points that it touches."""
+    factors = _outer_product(weights).T
+    index = _points_of(points, base, [len(along) for along in weights]).T
+    reads = [
+        part.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False) for part in flat
+    ]
+    return jnp.stack([jnp.sum(factors * read, axis=1) for read in reads])
+
+
+def _points_of(
+    points: tuple[int, ...], base: Int[Array, " n"], counts: Sequence[int]
+) -> Int[Array, "touched n"]:
+    """All points that each particle touches, in the order of `_outer_product`."""
+    # Computed, not read from a table: of a table XLA's scatters on GPUs read beyond the end.
+    number = jax.lax.broadcasted_iota(jnp.int32, (math.prod(counts), base.shape[0]), 0)
+    index, stride = jnp.broadcast_to(base, number.shape), 1
+    for count, size in zip(reversed(counts), reversed(points), strict=True):
+        index += number % count * stride
+        number, stride = number // count, stride * size
+    return index
 
 
 def _outer_product(weights: tuple[Float[Array, "along n"], ...]) -> Float[Array, "points n"]:

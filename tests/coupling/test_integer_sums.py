@@ -1,4 +1,4 @@
-"""Deposits as GPUs make them, on a CPU: the sums of the CPU to rounding, the same bits in any order."""
+"""Deposits and readings as GPUs make them, on a CPU: its sums to rounding; deposits the same bits in any order."""
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +7,13 @@ import pytest
 
 import physkit as pk
 from physkit.coupling._integer_sums import _sums_of_digits
-from physkit.coupling._kernels import CIC, PCS, TSC
+from physkit.coupling._kernels import CIC, PCS, TSC, QuarticSpline
 from physkit.coupling._stencil import (
+    Gather,
     Layout,
     Scatter,
+    _read_in_parallel,
+    _read_on_cpu,
     _scatter_in_order,
     _scatter_integers,
     grid_coordinates,
@@ -88,6 +91,23 @@ def test_what_is_not_finite_stays_so(where):
     else:
         x = (x[0].at[3].set(jnp.nan), x[1])
     assert np.isnan(as_integers(transfer, x, values)[0]).all()
+
+
+@pytest.mark.parametrize("orders", [(), (0, 1, 0), (2, 0, 1)])
+@pytest.mark.parametrize("kernel", [TSC(), QuarticSpline()], ids=["few points", "many points"])
+def test_readings_in_parallel(kernel, orders, dtype):
+    """Stencils of 27 points are read by each thread, those of 125 in one sum."""
+    grid = pk.Grid(pk.Box(jnp.asarray([2.0, 3.0, 1.0], dtype)), (6, 8, 7))
+    rng = np.random.default_rng(3)
+    position = jnp.asarray(rng.uniform(size=(300, 3)) * (2.0, 3.0, 1.0), dtype)
+    layout = Layout.of(grid, grid.cell, kernel, 0.0)
+    x = grid_coordinates(grid, grid.cell, kernel, position)
+    flat = jnp.asarray(rng.normal(size=(2, layout.size)), dtype)
+    read = [
+        jax.jit(function, static_argnums=0)(Gather(layout, orders), x, flat)
+        for function in (_read_in_parallel, _read_on_cpu)
+    ]
+    np.testing.assert_allclose(*read, rtol=1e-4, atol=64 * jnp.finfo(dtype).eps)
 
 
 def test_a_gpu_gets_them():
