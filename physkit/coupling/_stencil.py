@@ -85,11 +85,11 @@ class Layout:
     ) -> tuple[Int[Array, " n"], tuple[Float[Array, "points n"], ...]]:
         """`locate` with weights as arrays, those of all axes computed together: few kernels on a GPU."""
         base, parts = self._intervals(x)
-        orders, together = orders or (0,) * len(parts), jnp.stack(parts)
-        of_order = {
-            order: jnp.stack(_derivative(self.kernel.weights, order)(together))
-            for order in set(orders)
-        }
+        orders, together = orders or (0,) * len(parts), jnp.concatenate(parts)
+        of_order = {}
+        for order in set(orders):
+            stacked = jnp.stack(_derivative(self.kernel.weights, order)(together))
+            of_order[order] = stacked.reshape(len(stacked), len(parts), -1)
         return base, tuple(of_order[order][:, k] for k, order in enumerate(orders))
 
     def _intervals(self, x: Coordinates) -> tuple[Int[Array, " n"], Coordinates]:

@@ -1,4 +1,4 @@
-"""Deposits and readings as GPUs make them, on a CPU: its sums to rounding; deposits the same bits in any order."""
+"""Deposits and readings as GPUs make them, on a CPU: the same sums; deposits the same bits in any order."""
 
 import jax
 import jax.numpy as jnp
