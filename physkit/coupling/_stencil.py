@@ -229,7 +229,7 @@ def _read_in_parallel(transfer: Gather, x: Coordinates, flat: Array) -> Array:
     layout = transfer.layout
     base, weights = layout.locate_at_once(x, transfer.orders)
     if is_written_out(layout.counts):
-        return _read_rows(transfer, False, base, weights, flat)
+        return _read_rows(transfer, False, base, tuple(tuple(along) for along in weights), flat)
     return read_at_once(layout.points, base, weights, flat)
 
 
