@@ -169,6 +169,7 @@ from .numerics._dependence import (
     depends_on as depends_on,
     has_operation as has_operation,
     mark_results as mark_results,
+    num_scan_constants as num_scan_constants,
     programs_of as programs_of,
 )
 from .numerics._extremes import (

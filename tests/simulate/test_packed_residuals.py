@@ -15,6 +15,7 @@ from physkit.simulate.adjoint._adjoint import Direct
 from physkit.simulate.loop._advance import make_block_body
 from physkit.simulate.loop._packed_scalars import pack_scalars
 from physkit.systems import (
+    figure_eight,
     kelvin_helmholtz,
     kuramoto_sivashinsky,
     lennard_jones_melt,
@@ -40,6 +41,7 @@ def brownian():
 SYSTEMS = {
     "noise": brownian,
     "lists": lambda: lennard_jones_melt(cells=4),
+    "stages": figure_eight,
     "spectra": lambda: kuramoto_sivashinsky(cells=32),
     "faces": lambda: kelvin_helmholtz(cells=8),
     "grid and particles": lambda: weibel_instability(cells=8, per_cell=1),
@@ -153,3 +155,33 @@ def test_steps_that_talk_to_other_devices_are_left_as_they_are(backend):
     gradient = jax.grad(lambda x: Spmd(total, shape, backend=backend)(x)[0])(x)
     expected = jax.grad(lambda x: shape[0] * jnp.sin(jnp.sum(jnp.sin(x))))(x)
     np.testing.assert_allclose(gradient, expected, rtol=1e-12)
+
+
+def test_turns_of_loops_within_a_step_are_packed_too():
+    def turn(carry, row):
+        given, x, y = carry
+        return (given, jnp.sin(x) * y + row, jnp.cos(x * y) * given), jnp.exp(-x)
+
+    def step(carry, _=None):
+        carry, rows = jax.jit(lambda c: jax.lax.scan(turn, c, jnp.linspace(0.1, 0.5, 3)))(carry)
+        return (carry[0], carry[1] + jnp.sum(rows), carry[2]), None
+
+    plain = lambda x: jax.lax.scan(step, (1.5, x, 2 * x), None, length=STEPS)[0]
+    packed = lambda x: repeat(step, (1.5, x, 2 * x))
+    of = lambda f: jax.value_and_grad(lambda x: jnp.sum(f(x)[1] * f(x)[2]))
+    x = jnp.linspace(0.3, 1.0, 4)
+    for found, expected in zip(of(packed)(x), of(plain)(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.hessian(lambda x: jnp.sum(packed(x)[2]))(x),
+        jax.hessian(lambda x: jnp.sum(plain(x)[2]))(x),
+        rtol=1e-11,
+    )
+    assert most_stacked(packed, x) <= 2 < most_stacked(plain, x)
+
+
+def most_stacked(function, x):
+    """How many arrays with the length of `x` the inner loop of a derivative stacks at most."""
+    text = str(jax.make_jaxpr(jax.grad(lambda x: jnp.sum(function(x)[2])))(x))
+    loops = [line for line in text.splitlines() if "scan[" in line]
+    return max(line.count("f64[3,") for line in loops)

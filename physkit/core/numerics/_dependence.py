@@ -120,6 +120,11 @@ def programs_of(equation: Any) -> list[Jaxpr]:
     return [_open(p) for p in settings if is_program(p)]
 
 
+def num_scan_constants(equation: Any) -> int:
+    """How many of the inputs of a `lax.scan` all its turns have in common: the first of them."""
+    return len(_scan_groups(equation.params, [False] * len(equation.invars))[0])
+
+
 def _fixed_point(carry: Marks, turn: Callable[[Marks], Marks]) -> Marks:
     """The marks of a loop's carry after any number of turns."""
     while True:

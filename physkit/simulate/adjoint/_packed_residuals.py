@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import PyTree, has_operation, linear_call, mark_results
+from physkit.core import PyTree, has_operation, linear_call, mark_results, num_scan_constants
 from physkit.native import kernels_are_used
 
 from ._adjoint import LoopBody
@@ -26,6 +26,7 @@ Arrays: TypeAlias = list[Array]
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
 # What has a derivative backward only, which cannot be taken as a linear map first.
+_LOOPS = frozenset({"scan"})
 _BACKWARD_ONLY = frozenset({"custom_vjp_call", "custom_vjp_call_jaxpr"})
 
 
@@ -42,24 +43,47 @@ def pack_residuals(step: LoopBody) -> LoopBody:
         leaves, form = jax.tree.flatten(carry)
         flat_step = lambda *leaves: step(jax.tree.unflatten(form, leaves))
         closed, shape = jax.make_jaxpr(flat_step, return_shape=True)(*leaves)
-        jaxpr = closed.jaxpr
-        if closed.effects or has_operation(jaxpr, _BACKWARD_ONLY):
-            return step(carry)
-        inputs = [*closed.consts, *leaves]
-        # What a step only hands on has no part in its derivative.
-        given = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
-        handed_on = [None if hasattr(x, "val") else given.get(x) for x in jaxpr.outvars]
-        is_made = tuple(x is None for x in handed_on)
-        made = _call(_Program(jaxpr, len(closed.consts), is_made), inputs)
-        return jax.tree.unflatten(jax.tree.structure(shape), eqx.combine(made, handed_on))
+        return jax.tree.unflatten(jax.tree.structure(shape), _pack(closed, 0, leaves))
 
     return packed
+
+
+def _pack(closed: Any, num_fixed: int, inputs: Sequence[Array]) -> list[Any]:
+    """The results of a traced turn of a loop, which has the first of its inputs in common with all others."""
+    jaxpr, inputs = closed.jaxpr, [*closed.consts, *inputs]
+    if closed.effects or has_operation(jaxpr, _BACKWARD_ONLY):
+        return jax.core.eval_jaxpr(jaxpr, closed.consts, *inputs[len(closed.consts) :])
+    # What a turn only hands on has no part in its derivative.
+    given = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+    handed_on = [None if hasattr(x, "val") else given.get(x) for x in jaxpr.outvars]
+    is_made = tuple(x is None for x in handed_on)
+    program = _Program(_pack_within(jaxpr), len(closed.consts) + num_fixed, is_made)
+    return eqx.combine(_call(program, inputs), handed_on)
+
+
+def _pack_within(jaxpr: Any) -> Any:
+    """A program in which the turns of loops of known length are packed, too."""
+    return jaxpr.replace(eqns=[_pack_operation(equation) for equation in jaxpr.eqns])
+
+
+def _pack_operation(equation: Any) -> Any:
+    closed = equation.params.get("jaxpr")
+    if equation.primitive.name == "scan":
+        num_fixed = num_scan_constants(equation)
+        avals = [x.aval for x in closed.jaxpr.invars]
+        packed = jax.make_jaxpr(lambda *inputs: _pack(closed, num_fixed, inputs))(*avals)
+    elif equation.primitive.name in ("jit", "pjit") and has_operation(closed.jaxpr, _LOOPS):
+        packed = closed.replace(jaxpr=_pack_within(closed.jaxpr))
+    else:
+        return equation
+    return equation.replace(params=equation.params | {"jaxpr": packed})
 
 
 @dataclass(frozen=True, eq=False)
 class _Program:
     """A traced step: a function of what it closes over, which no step changes, and of the carry.
 
+    - `num_constants`: how many of its inputs no step changes.
     - `chosen`: its results that are asked for; None is in the place of the others.
     """
 
@@ -68,7 +92,7 @@ class _Program:
     chosen: tuple[bool, ...]
 
     def __call__(self, inputs: Arrays) -> list[Any]:
-        n = self.num_constants
+        n = len(self.jaxpr.constvars)
         results = jax.core.eval_jaxpr(self.jaxpr, inputs[:n], *inputs[n:])
         return [x if choose else None for x, choose in zip(results, self.chosen, strict=True)]
 
