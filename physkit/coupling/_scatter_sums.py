@@ -227,8 +227,9 @@ def _points_of(
     number = jax.lax.broadcasted_iota(jnp.int32, (math.prod(counts), base.shape[0]), 0)
     index, stride = jnp.broadcast_to(base, number.shape), 1
     for count, size in zip(reversed(counts), reversed(points), strict=True):
-        index += number % count * stride
-        number, stride = number // count, stride * size
+        # Not `%` and `//`, which ask for signs.
+        index += jax.lax.rem(number, jnp.int32(count)) * stride
+        number, stride = jax.lax.div(number, jnp.int32(count)), stride * size
     return index
 
 

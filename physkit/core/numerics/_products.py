@@ -143,7 +143,7 @@ def multiply_by_power_of_two(
 ) -> Float[Array, "..."]:
     """x 2^exponent, rounded only where it is no normal number; `exponent` broadcasts against the last axes."""
     # In three steps, since two powers may still be beyond the range.
-    third = exponent // 3
+    third = jax.lax.div(exponent, jnp.asarray(3, exponent.dtype))  # `//` would be a kernel on a GPU
     for part in (third, third, exponent - 2 * third):
         power = power_of_two(part, x.dtype)
         x = x * power.reshape((1,) * (x.ndim - power.ndim) + power.shape)
