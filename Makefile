@@ -34,10 +34,10 @@ demo: $(call has,core)
 test: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
-# Programs as users compile them; the fast suite has few optimizations.
-test-all: export PHYSKIT_TEST_OPTIMIZED := 1
+# Programs as users compile them, but for those that compile for minutes; the fast suite has few optimizations.
 test-all: $(call has,test)
-	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m ""
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m compiled_quickly
+	PHYSKIT_TEST_OPTIMIZED=1 $(RUN) -m pytest -n $(WORKERS) --dist worksteal -m "not compiled_quickly"
 
 # The cluster first: without it there is nothing to set up for.
 test-slurm:

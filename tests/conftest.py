@@ -8,8 +8,8 @@ Set before physkit is imported anywhere:
   time; `PHYSKIT_TYPECHECK=0` switches it off;
 - programs are compiled with few optimizations, because tests ask what they compute and not how fast:
   that halves the time of a suite. `PHYSKIT_TEST_OPTIMIZED=1` compiles them as users do, and so do
-  `make test-all` and the second interpreter of `.ci/run`, but for files that compile for many minutes
-  and say so by `COMPILED_QUICKLY`;
+  `make test-all` and the second interpreter of `.ci/run`. What compiles for many minutes is marked
+  `compiled_quickly`, and `make test-all` runs it by itself, with few optimizations;
 - compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
   faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown large: a suite compiles thousands, and
@@ -137,17 +137,6 @@ def pytest_collection_modifyitems(items):
         fast = getattr(item.module, "FAST_CASES", None)
         if fast is not None and item.name not in fast and item.originalname not in fast:
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(autouse=True)
-def _compile_quickly_where_asked(request):
-    is_asked = getattr(request.module, "COMPILED_QUICKLY", False)
-    if not is_asked or os.environ.get("PHYSKIT_TEST_OPTIMIZED", "0") == "0":
-        yield
-        return
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import PyTree, all_finite, multiply_by_power_of_two, poison_where
 
-from ._scatter_sums import rows_of
+from ._scatter_sums import Row, fold_rows
 from ._stencil import Coordinates, Layout, Scatter, Weights
 
 
@@ -51,9 +51,10 @@ def _scatter_digits(
     digits = -(-(int(jnp.finfo(value.dtype).nmant) + 2) // max(bits, 1))
     _, exponent = jnp.frexp(jnp.max(jnp.abs(value), initial=0))
     scaled = multiply_by_power_of_two(value, -exponent)
-    totals = [jnp.zeros(layout.size, kind) for _ in range(digits)]
-    for row_of_points in rows_of(layout.points, (weights,)):
-        (weight,) = row_of_points.weights
+
+    def add_row(totals: list[Array], points: Row) -> list[Array]:
+        totals = list(totals)
+        (weight,) = points.weights
         row = scaled if weight is None else scaled * weight
         for j, along in enumerate(weights[-1]):
             # Optimization barrier: a fused multiply-add would keep digits that another program rounds off.
@@ -62,8 +63,12 @@ def _scatter_digits(
                 rest = rest * 2.0**bits
                 digit = jnp.round(rest)
                 rest = rest - digit
-                index = base + (row_of_points.offset + j)
+                index = base + (points.offset + j)
                 totals[k] = totals[k].at[index].add(digit.astype(kind), mode="promise_in_bounds")
+        return totals
+
+    zeros = [jnp.zeros(layout.size, kind) for _ in range(digits)]
+    totals = fold_rows(layout.points, (weights,), add_row, zeros)
     total = jnp.zeros(layout.size, value.dtype)
     # From the smallest digit up, in a fixed order.
     for k in reversed(range(digits)):

@@ -114,6 +114,7 @@ def test_a_disk_in_a_shear_turns_with_it():
     np.testing.assert_allclose(end.position[0], [1.0, 0.5, 0.0], atol=1e-6)
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 def test_a_ball_in_space_and_other_shapes():
     class Ellipsoid(AbstractSolid):
@@ -174,6 +175,7 @@ def test_battery():
     check_tendency(ImmersedMotion((body,), "flow", push), state, ignore=ignore)
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 def test_gradients_of_a_coupled_step():
     """By mass, speed, spin, radius, viscosity: through body, flow and back."""

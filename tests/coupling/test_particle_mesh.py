@@ -108,6 +108,7 @@ class TestBattery:
         mesh = ParticleMesh(grid, Electrostatics(1.3), PCS(), conserves="energy")
         check_force(mesh, particles)
 
+    @pytest.mark.compiled_quickly
     @pytest.mark.slow
     def test_energy_conserving_in_three_dimensions(self):
         grid, particles = grid_and_particles(3)

@@ -44,6 +44,7 @@ def test_the_error_is_below_the_tolerance(order, tolerance):
     assert np.max(np.abs(np.sum(force, axis=0))) < 5 * tolerance * unit * np.sqrt(60)
 
 
+@pytest.mark.compiled_quickly
 def test_battery():
     """Momentum is conserved to the error of forces: the check of the virial is made here."""
     state = charges(TILTED, 20)
@@ -53,6 +54,7 @@ def test_battery():
     check_force(force, state)
 
 
+@pytest.mark.compiled_quickly
 def test_over_devices():
     state = charges(pk.Box([6.0] * 3), 40).replace(mass=jnp.full(40, 50.0))
     for electric in (ParticleMeshEwald(1.4, 1e-2, mesh=8), Ewald(1.4, 1e-2, waves=3)):
@@ -60,6 +62,7 @@ def test_over_devices():
         check_devices(sim, state, 2, ((2,),), gradient=False)
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 def test_derivatives_over_devices():
     """By positions, charges, box and all else."""

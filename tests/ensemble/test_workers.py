@@ -206,11 +206,11 @@ def test_sweep_waits_for_local_workers(tmp_path):
 
 @pytest.mark.slow
 def test_local_workers_killed_at_random_moments_lose_nothing(tmp_path):
-    """Twenty times; in every fourth both are, with the process that started them."""
+    """Twelve times; in every fourth both are, with the process that started them."""
     from tests.ensemble.kill_campaign import CHUNKS, campaign
 
-    kills = campaign(tmp_path, 20, seed=1)
+    kills = campaign(tmp_path, 12, seed=1)
     assert all(kill.equal and kill.in_the_end == CHUNKS for kill in kills), kills
     alone = [kill for kill in kills if kill.victim == "one of two"]
     assert all(kill.by_the_other == CHUNKS for kill in alone), alone
-    assert sum(kill.held_claim for kill in kills) >= 5, "too few were killed at work"
+    assert sum(kill.held_claim for kill in kills) >= 3, "too few were killed at work"

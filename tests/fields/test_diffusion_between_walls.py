@@ -171,6 +171,7 @@ def test_battery_of_varying_diffusion():
     check_tendency(VariableDiffusion(nu), random_field(grid, grid.cell, sides))
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 def test_battery_of_methods():
     grid = plane(cells=(4, 3))

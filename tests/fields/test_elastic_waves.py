@@ -143,6 +143,7 @@ def layered(order, adjoint=None):
     return sim, waves.add_memory(random_field(grid, GROUND))
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 4])
 def test_devices_agree(order):

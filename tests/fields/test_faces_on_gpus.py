@@ -24,6 +24,9 @@ from .test_map_faces import (
     rate_and_derivatives,
 )
 
+# Interpreted kernels, each with its derivatives.
+pytestmark = pytest.mark.compiled_quickly
+
 interpreted = partial(map_on_gpus, interpret=True)
 # Blocks that are full, that are not, of one face; lines of several blocks.
 SHAPES = [(0, (128,)), (0, (1,)), (0, (131,)), (0, (5, 70)), (1, (3, 131)), (1, (2, 3, 65))]

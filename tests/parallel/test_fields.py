@@ -34,7 +34,8 @@ from physkit.testing import check_devices
 
 from . import field_cases
 
-COMPILED_QUICKLY = True  # fifty systems, each with its gradient, on one device and on several
+# Fifty systems, each with its gradient, on one device and on several.
+pytestmark = pytest.mark.compiled_quickly
 
 # Emulated by `vmap` they have no derivative: see `substeps.py`.
 SUBSTEPS = ["sedov", "sedov in the plane", "sedov in space", "viscous_shear"]

@@ -42,7 +42,7 @@ from physkit.testing import check_devices
 
 from .particle_cases import SYSTEMS, differences, distance, fluid, molecular, sheet
 
-COMPILED_QUICKLY = True  # every system, on one device and on several
+pytestmark = pytest.mark.compiled_quickly  # every system, on one device and on several
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (

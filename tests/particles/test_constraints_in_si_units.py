@@ -15,6 +15,9 @@ import pytest
 import physkit as pk
 from physkit.testing import check_units
 
+# Steps and their derivatives, in two systems of units.
+pytestmark = pytest.mark.compiled_quickly
+
 # The fast suite runs this; `make test-all` runs every case.
 FAST_CASES = ("test_drift",)
 

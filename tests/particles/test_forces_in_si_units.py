@@ -16,6 +16,9 @@ from physkit import forces, potentials
 from physkit.core import Clock, StepCount
 from physkit.testing import check_units
 
+# Every force and its derivatives, in two systems of units.
+pytestmark = pytest.mark.compiled_quickly
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 # The fast suite runs these; `make test-all` runs every case.

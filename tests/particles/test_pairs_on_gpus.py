@@ -29,6 +29,9 @@ from physkit.particles.forces.potentials import (
 )
 from physkit.particles.neighbors import AllPairs, ListedPairs
 
+# Interpreted kernels, each with its derivatives.
+pytestmark = pytest.mark.compiled_quickly
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 TABLE = np.array([[1.0, 0.6], [0.6, 1.3]])
 POTENTIALS = {

@@ -30,7 +30,8 @@ from physkit.testing import check_integrator, check_reversible
 
 from .test_rigid_bodies import MASS, water
 
-COMPILED_QUICKLY = True  # the compositions have seven stages, each with its derivatives
+# The compositions have seven stages, each with its derivatives.
+pytestmark = pytest.mark.compiled_quickly
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 FREE = ExternalWrench(lambda t, b: (0 * b.position, 0 * b.position))

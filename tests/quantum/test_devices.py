@@ -72,6 +72,7 @@ def test_devices_change_nothing(build, steps, devices):
     pk.testing.check_devices(build(), start(), steps, devices=[devices], gradient=build is repeated)
 
 
+@pytest.mark.compiled_quickly
 @pytest.mark.slow
 def test_three_cuts_and_derivatives_of_an_equation():
     state = start()
