@@ -53,7 +53,7 @@ PLUMBING = {
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete", "is_on_cpu",
         "PLAIN_KERNELS", "QUICK_COMPILER_OPTIONS", "jit_once",
         "LINEAR_CALL", "is_exact_component", "is_tracing", "lagged_products", "linear_call",
-        "mark_results", "matmul",
+        "mark_results", "num_scan_constants", "matmul",
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "multiply_by_power_of_two",
         "power_of_two", "power_of_two_above",
