@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 from physkit.core import (
     Clock,
@@ -14,6 +15,7 @@ from physkit.core import (
     DeclarationError,
     ParameterError,
     StepCount,
+    has_operation,
     param,
     put_component,
 )
@@ -26,6 +28,7 @@ from physkit.integrators import (
     VelocityVerlet,
 )
 from physkit.integrators.baths._bath import AbstractBath
+from physkit.integrators.baths._gamma_variate import gamma_variate
 from physkit.observe import ConservedEnergy, Every, Temperature
 from physkit.particles import ParticleIncrement, Particles, kinetic_energy
 from physkit.simulate import Simulation, simulate
@@ -238,3 +241,15 @@ def test_mistakes_are_errors():
     assert np.isnan(traced(-0.1, 1.0)).all()
     assert np.isnan(traced(0.1, 0.0)).all()
     assert np.isfinite(traced(0.1, 1.0)).all()
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.0, 3.5, 1e4])
+def test_sums_of_squares_are_drawn_without_a_loop(shape, dtype):
+    """A loop would make a GPU's host wait in every step."""
+    draw = jax.vmap(gamma_variate, (0, None))
+    keys, shape = jax.random.split(KEY, 20_000), jnp.asarray(shape, dtype)
+    found = jax.jit(draw)(keys, shape)
+    assert found.dtype == dtype
+    assert scipy.stats.kstest(found, "gamma", args=(float(shape),)).pvalue > 1e-3
+    jaxpr = jax.make_jaxpr(draw)(keys, shape).jaxpr
+    assert not has_operation(jaxpr, frozenset({"while", "scan"}))

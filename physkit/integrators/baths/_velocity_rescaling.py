@@ -11,6 +11,7 @@ from physkit.particles import kinetic_energy
 from .._integrator import AbstractIntegrator
 from ..particle._heat_bath import degrees_together, require_nonnegative
 from ._bath import AbstractBath, BathAux, as_integrator
+from ._gamma_variate import gamma_variate
 from ._targets import Target, as_target, positive, require_positive, temperature_at
 
 
@@ -82,7 +83,7 @@ def _rescaling(
     # The sum of the other N_f − 1 squares of normal numbers; none with one degree of freedom.
     others = jnp.maximum(degrees - 1, 0)
     shape = jnp.where(others > 0, others / 2, 1)
-    squares = jnp.where(others > 0, 2 * jax.random.gamma(gamma, shape, (), kinetic.dtype), 0)
+    squares = jnp.where(others > 0, 2 * gamma_variate(gamma, shape.astype(kinetic.dtype)), 0)
     at_rest = kinetic <= 0
     # (1 − c) K̄/(N_f K), of which N_f drops out; expm1, or small x would lose digits.
     spread = -jnp.expm1(-x) * ratio(temperature, 2 * jnp.where(at_rest, 1, kinetic))
