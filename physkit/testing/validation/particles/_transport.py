@@ -16,11 +16,11 @@ from physkit.simulate import Simulation, run
 
 from .._case import Case, Published
 
-_DT, _EVERY, _RUNS = 0.004, 5, 8
+_DT, _EVERY, _RUNS = 0.004, 5, 16
 
 
 def conductivity() -> dict[str, Any]:
-    """108 atoms at density 0.6 and T = 1.35, as in the paper: eight runs of 160 time units.
+    """108 atoms at density 0.6 and T = 1.35, as in the paper: sixteen runs of 160 time units.
 
     κ = V/(k_B T²) ∫ ⟨J_x(0) J_x(t)⟩ dt,   to 2 time units
     """
