@@ -35,7 +35,7 @@ class Row(NamedTuple):
     offset: int | Array
     weights: tuple[Array | None, ...]
 
-    def amounts(self, parts: tuple[Weights, ...], value: Array | None) -> list[Array]:
+    def amounts(self, parts: tuple[Weights, ...], value: Array) -> list[Array]:
         """`value` times the sum of the parts, at every point of the row."""
         leads = [_product(value, weight) for weight in self.weights]
         out = []
@@ -194,7 +194,7 @@ def add_in_order(
 def add_integers(
     points: tuple[int, ...],
     base: Int[Array, " n"],
-    parts: tuple[tuple[Float[Array, "along n"], ...], ...],
+    parts: tuple[tuple[Float[Array, "_ n"], ...], ...],
     values: Float[Array, "c n"],
 ) -> Float[Array, "c ..."]:
     """The sums of all components, by integers: the same in any order. Weights are arrays here, one an axis."""
@@ -207,7 +207,7 @@ def add_integers(
 def read_at_once(
     points: tuple[int, ...],
     base: Int[Array, " n"],
-    weights: tuple[Float[Array, "along n"], ...],
+    weights: tuple[Float[Array, "_ n"], ...],
     flat: Float[Array, "c p"],
 ) -> Float[Array, "c n"]:
     """What every particle reads: one sum over all the points that it touches."""
@@ -233,7 +233,7 @@ def _points_of(
     return index
 
 
-def _outer_product(weights: tuple[Float[Array, "along n"], ...]) -> Float[Array, "points n"]:
+def _outer_product(weights: tuple[Float[Array, "_ n"], ...]) -> Float[Array, "points n"]:
     """Products of the weights along all axes, for every point that a particle touches.
 
     Products one by one would be as many kernels on a GPU.

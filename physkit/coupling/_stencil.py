@@ -256,8 +256,8 @@ def _read_rows(
             found = found if weight is None else weight * found
             return found if total is None else total + found
 
-        # A loop is compiled soonest; on a GPU each of its turns would be a launch.
-        if on_cpu and not is_written_out(transfer.layout.counts):
+        # A loop is compiled soonest; a GPU, where each of its turns would be a launch, reads many rows at once.
+        if not is_written_out(transfer.layout.counts):
             out.append(fold_rows(points, parts, add_row, jnp.zeros(base.shape, part.dtype)))
             continue
         total = None

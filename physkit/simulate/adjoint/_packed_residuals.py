@@ -25,8 +25,8 @@ from ._joined_sums import join_sums
 Arrays: TypeAlias = list[Array]
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
-# What has a derivative backward only, which cannot be taken as a linear map first.
 _LOOPS = frozenset({"scan"})
+# What has a derivative backward only, which cannot be taken as a linear map first.
 _BACKWARD_ONLY = frozenset({"custom_vjp_call", "custom_vjp_call_jaxpr"})
 
 
@@ -50,9 +50,10 @@ def pack_residuals(step: LoopBody) -> LoopBody:
 
 def _pack(closed: Any, num_fixed: int, inputs: Sequence[Array]) -> list[Any]:
     """The results of a traced turn of a loop, which has the first of its inputs in common with all others."""
-    jaxpr, inputs = closed.jaxpr, [*closed.consts, *inputs]
+    jaxpr = closed.jaxpr
     if closed.effects or has_operation(jaxpr, _BACKWARD_ONLY):
-        return jax.core.eval_jaxpr(jaxpr, closed.consts, *inputs[len(closed.consts) :])
+        return jax.core.eval_jaxpr(jaxpr, closed.consts, *inputs)
+    inputs = [*closed.consts, *inputs]
     # What a turn only hands on has no part in its derivative.
     given = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
     handed_on = [None if hasattr(x, "val") else given.get(x) for x in jaxpr.outvars]
