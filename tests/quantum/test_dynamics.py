@@ -13,6 +13,7 @@ import scipy.linalg
 
 import physkit as pk
 from physkit import quantum as q
+from physkit.integrators.quantum import _exponential_action
 
 DIMS = (2, 2)
 STATIC = {"ZZ": 1.0, "XI": 0.5, "IY": 0.3}
@@ -78,8 +79,12 @@ def test_the_battery_of_rates():
 
 
 @pytest.mark.slow
-def test_derivatives_of_krylov_from_an_eigenstate():
+@pytest.mark.parametrize(
+    "amplitudes_at_once", [2**20, 8, 1], ids=["together", "in pairs", "singly"]
+)
+def test_derivatives_of_krylov_from_an_eigenstate(amplitudes_at_once, monkeypatch):
     """Where Lanczos's recurrence ends at once, and has no derivative of its own."""
+    monkeypatch.setattr(_exponential_action, "_AT_ONCE", amplitudes_at_once)
 
     @jax.jit
     def amplitude(field):

@@ -11,14 +11,25 @@ Gauss's.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import PyTree, linear_call, matmul, safe_divide, scale_array, tensordot, vdot
+from physkit.core import (
+    PyTree,
+    linear_call,
+    matmul,
+    safe_divide,
+    scale_array,
+    tensordot,
+    times_i,
+    vdot,
+)
+
+_AT_ONCE = 2**20  # amplitudes: of so many H is applied to several vectors together
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -46,18 +57,14 @@ def _jvp(apply: Callable, dimension: int, primals: tuple, tangents: tuple) -> tu
     return out, (tangent, jnp.zeros_like(out[1]))
 
 
-class _KrylovSpace:
+class _KrylovSpace(NamedTuple):
     """An orthonormal basis, `[m …]`, and the eigensystem of the tridiagonal H in it."""
 
-    def __init__(self, basis: Array, diagonal: Array, off_diagonal: Array, norm: Array):
-        m = diagonal.shape[0]
-        t = (
-            jnp.diag(diagonal)
-            + jnp.diag(off_diagonal[: m - 1], 1)
-            + jnp.diag(off_diagonal[: m - 1], -1)
-        )
-        self.values, self.vectors = jnp.linalg.eigh(t)
-        self.basis, self.norm, self.next_norm = basis, norm, off_diagonal[-1]
+    basis: Array
+    values: Float[Array, " m"]
+    vectors: Float[Array, "m m"]
+    norm: Float[Array, ""]  # of the vector it started from
+    next_norm: Float[Array, ""]  # of what the next basis vector would be before it is normalized
 
     def exponential(self, s: Array) -> Complex[Array, " m"]:
         """e^{−i s T} e₁ times the norm."""
@@ -97,7 +104,9 @@ def krylov_space(apply: Callable, dimension: int, operator: PyTree, x: Array) ->
 
     zeros = jnp.zeros(dimension, real)
     basis, diagonal, off = jax.lax.fori_loop(0, dimension, extend, (basis, zeros, zeros))
-    return _KrylovSpace(basis, diagonal, off, norm)
+    sides = jnp.diag(off[:-1], 1) + jnp.diag(off[:-1], -1)
+    values, vectors = jnp.linalg.eigh(jnp.diag(diagonal) + sides)
+    return _KrylovSpace(basis, values, vectors, norm, off[-1])
 
 
 def _norm(x: Array) -> Float[Array, ""]:
@@ -149,26 +158,42 @@ class _Forward(_Rule):
 
 class _Transpose(_Rule):
     def __call__(self, residuals: tuple, cotangent: Array) -> tuple:
-        """The same, transposed: λ is carried back by Aᵀ = −i s H*, which is e^{−isH} between two "
-        "conjugations."""
+        """The same, transposed: λ is carried back by Aᵀ = −i s H*, which is e^{−isH} between two
+        conjugations.
+        """
         operator, x, s = residuals
-        space = krylov_space(self.apply, self.dimension, operator, x)
-        # e^{−isHᵀ} λ = (e^{+isH} λ*)*, since Hᵀ = H*.
-        back = krylov_space(self.apply, self.dimension, operator, jnp.conj(cotangent))
+        # e^{−isHᵀ} λ = (e^{+isH} λ*)*, since Hᵀ = H*. Both spaces grow in one loop.
+        starts = jnp.stack([x, jnp.conj(cotangent)])
+        both = jax.vmap(lambda y: krylov_space(self.apply, self.dimension, operator, y))(starts)
+        space, back = (jax.tree.map(lambda a, k=k: a[k], both) for k in (0, 1))
 
-        def add(total: Any, node: tuple) -> tuple[Any, None]:
-            u, weight = node
-            y = space.combine(space.exponential(u * s))
-            carried = jnp.conj(back.combine(back.exponential(-(1 - u) * s)))
-            # −i s w λᵀ dH y
-            scaled = scale_array(jax.lax.complex(carried.imag, -carried.real), weight * s)
-            _, pullback = jax.vjp(lambda o: self.apply(o, y), operator)
-            return jax.tree.map(jnp.add, total, pullback(scaled)[0]), None
-
-        zeros = jax.tree.map(jnp.zeros_like, operator)
+        # −i s ∫ λ(1−u)ᵀ dH ψ(u) du, with ψ = Σ pⱼ vⱼ and λ* = Σ qₖ wₖ, is Σⱼ (Σₖ cₖⱼ wₖ*)ᵀ dH vⱼ.
         points, weights = (jnp.asarray(a, s.dtype) for a in self.nodes())
-        d_operator = jax.lax.scan(add, zeros, (points, weights))[0]
+        p = jax.vmap(space.exponential)(points * s)
+        q = jax.vmap(back.exponential)(-(1 - points) * s)
+        c = times_i(tensordot(jnp.conj(q), scale_array(p, -s * weights[:, None]), (0, 0)))
+        pairs = tensordot(c.astype(x.dtype), jnp.conj(back.basis), (0, 0))
+        d_operator = self._pull_back(operator, space.basis, pairs)
+
         end = space.combine(space.exponential(s))
         turned = self.apply(operator, end)
         ds = jnp.sum(cotangent * jax.lax.complex(turned.imag, -turned.real)).real
         return d_operator, jnp.conj(back.combine(back.exponential(-s))), ds
+
+    def _pull_back(self, operator: PyTree, basis: Array, cotangents: Array) -> PyTree:
+        """Σⱼ of the cotangents of `operator` in H vⱼ: of several vectors at once, if they are small."""
+        m = self.dimension
+        fitting = max(1, _AT_ONCE // basis[0].size)
+        num_rows = next(k for k in range(min(fitting, m), 0, -1) if m % k == 0)
+
+        def apply_to_all(o: PyTree, ys: Array) -> Array:
+            return jax.vmap(lambda y: self.apply(o, y))(ys)
+
+        def add(total: PyTree, rows: tuple) -> tuple[PyTree, None]:
+            ys, of_ys = rows
+            _, pullback = jax.vjp(lambda o: apply_to_all(o, ys), operator)
+            return jax.tree.map(jnp.add, total, pullback(of_ys)[0]), None
+
+        rows = [a.reshape(m // num_rows, num_rows, *a.shape[1:]) for a in (basis, cotangents)]
+        zeros = jax.tree.map(jnp.zeros_like, operator)
+        return jax.lax.scan(add, zeros, tuple(rows))[0]
