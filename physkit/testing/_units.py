@@ -99,6 +99,7 @@ def check_units(
     dimension: int = 3,
     relative: float | None = None,
     exact: bool = True,
+    raises: type[PhyskitError] | tuple[type[PhyskitError], ...] = (),
 ) -> None:
     """A calculation gives the same physics in every system of units.
 
@@ -124,15 +125,18 @@ def check_units(
     - `relative`: allowed difference in other systems, of the largest number of each array; by default 1e-9
       in float64, 1e-3 in float32, for trajectories let rounding errors grow.
     - `exact`: whether powers of two must agree bit by bit; else as closely as the others.
+    - `raises`: errors of which the calculation may end with one, of the same class in all units.
 
     **Errors:** `AssertionError` that says in which units what differs, and by how much; for numbers that are
-    not finite.
+    not finite. In units of one, any error of the calculation that `raises` does not name.
     """
     for precision in precisions:
         is_double = np.dtype(precision) == np.float64
         allowed = relative if relative is not None else (1e-9 if is_double else 1e-3)
         with jax.enable_x64(is_double):
             expected = _calculate(calculate, Units(dimension=dimension))
+            if expected.error is not None and not isinstance(expected.error, raises):
+                raise expected.error
             # NaN agrees with NaN in any units.
             check_finite(expected.numbers, f"in units of one, {np.dtype(precision)}")
             for system in systems:

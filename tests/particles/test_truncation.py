@@ -233,7 +233,7 @@ def test_atoms_in_si_units_and_single_precision(kind):
             r2 = (r * u.length) ** 2
             force = whole.force_over_distance(r2) * u.length * u.length / u.energy
             tails = []
-            if hasattr(whole, "tail_energy"):
+            if kind in ("plain", "switch"):
                 density = jnp.asarray(0.8 / u.volume)
                 tails = [whole.tail_energy(density, 9, 3), whole.tail_virial(density, 9, 3)]
             return whole.energy(r2) / u.energy, force, [x / u.energy for x in tails]
