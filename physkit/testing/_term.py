@@ -137,9 +137,15 @@ class Examination:
         for state in path:
             value, after = self.compiled(self.term, self.clock, state, cache)
             # As the driver does: grow, and repeat from before the overflow.
-            while self.overflows(after):
+            for _ in range(_MAX_GROWTHS):
+                if not self.overflows(after):
+                    break
                 cache = grow_caches(cache, after)[0]
                 value, after = self.compiled(self.term, self.clock, state, cache)
+            else:
+                raise AssertionError(
+                    f"{self.what}: its cache overflows after {how}, and growing it does not help"
+                )
             cache = after
         self._check_faults(cache)
         expected = self.value(self.term, path[-1], self.init_cache(self.term, path[-1]))

@@ -20,11 +20,13 @@ from physkit.testing import (
     check_simulation,
 )
 
-from . import specimens
-from .specimens import BROKEN_INTEGRATORS, PairForce, irregular_particles
+from .specimens import integrators, simulations
+from .specimens.forces import PairForce
+from .specimens.integrators import BROKEN_INTEGRATORS
+from .specimens.states import irregular_particles
 
 # A wrong order is found in other tests here, and a gradient that is cut off by the battery of observers.
-SLOW = (specimens.KicksOnce, specimens.StopsForce)
+SLOW = (integrators.KicksOnce, integrators.StopsForce)
 
 
 class TestIntegrator:
@@ -43,16 +45,16 @@ class TestIntegrator:
 
     @pytest.mark.slow  # methods of the package pass the same, in tests of their own
     def test_good(self):
-        self.check(specimens.Verlet)
+        self.check(integrators.Verlet)
 
     @pytest.mark.slow
     def test_successive_steps_show_the_order_without_a_reference(self):
         check_integrator(
-            specimens.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=2, steps=4
+            integrators.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=2, steps=4
         )
         with pytest.raises(AssertionError, match=r"expected 3 ± 0\.2"):
             check_integrator(
-                specimens.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=3, steps=4
+                integrators.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=3, steps=4
             )
 
     def test_an_exact_solution(self):
@@ -81,7 +83,7 @@ class TestIntegrator:
 
     def test_a_box_counts_among_what_must_converge(self):
         particles = irregular_particles(Box([30.0, 30.0, 30.0]), n=2)
-        grows = specimens.GrowsBoxByNoOrder(PairForce())
+        grows = integrators.GrowsBoxByNoOrder(PairForce())
         with pytest.raises(AssertionError, match=r"the error falls with order"):
             check_integrator(grows, particles, 0.05, order=2, steps=4)
 
@@ -93,7 +95,7 @@ class TestIntegrator:
 
 
 class TestSimulation:
-    def simulation(self, kind=specimens.Verlet, **more):
+    def simulation(self, kind=integrators.Verlet, **more):
         observers = [Every(2, energy=total_energy())]
         return Simulation(kind(PairForce(), **more), 0.02, observers=observers)
 
@@ -124,7 +126,7 @@ class TestSimulation:
             check_simulation(self.simulation(), irregular_particles(n=4), 4)
 
     def test_hidden_state(self):
-        sim = self.simulation(specimens.ChangesWithEachTrace, num_traces=Counter())
+        sim = self.simulation(simulations.ChangesWithEachTrace, num_traces=Counter())
         with pytest.raises(AssertionError, match=r"simulate against run|three pieces"):
             check_simulation(sim, irregular_particles(n=4), 8)
 
@@ -143,11 +145,11 @@ class TestSimulation:
     @pytest.mark.slow  # observers do it in the fast suite
     def test_cut_off_gradient(self):
         with pytest.raises(AssertionError, match=r"force\.height is exactly 0"):
-            check_simulation(self.simulation(specimens.StopsForce), irregular_particles(n=4), 8)
+            check_simulation(self.simulation(integrators.StopsForce), irregular_particles(n=4), 8)
 
 
 class TestObserver:
-    sim = property(lambda self: Simulation(specimens.Verlet(PairForce()), 0.02))
+    sim = property(lambda self: Simulation(integrators.Verlet(PairForce()), 0.02))
 
     @pytest.mark.slow
     def test_a_good_quantity(self):
@@ -155,11 +157,11 @@ class TestObserver:
 
     @pytest.mark.slow  # observers of the package pass the same, in tests of their own
     def test_good(self):
-        check_observer(specimens.RunningSum(), self.sim, irregular_particles(n=4))
+        check_observer(simulations.RunningSum(), self.sim, irregular_particles(n=4))
 
     def test_one_that_holds_a_force(self):
         with pytest.raises(AssertionError, match=r"HoldsForce\.force holds a PairForce"):
-            check_observer(specimens.HoldsForce(PairForce()), self.sim, irregular_particles(n=4))
+            check_observer(simulations.HoldsForce(PairForce()), self.sim, irregular_particles(n=4))
 
     def test_functions_that_close_over_a_force(self):
         force = PairForce()
@@ -173,7 +175,7 @@ class TestObserver:
 
     def test_one_that_changes_the_type_of_its_state(self):
         with pytest.raises(Exception, match=r"float32"):
-            check_observer(specimens.ChangesStateType(), self.sim, irregular_particles(n=4))
+            check_observer(simulations.ChangesStateType(), self.sim, irregular_particles(n=4))
 
     def test_one_that_cuts_off_gradients(self):
         stopped = lambda now: jnp.sum(jax.lax.stop_gradient(now.state.velocity) ** 2)

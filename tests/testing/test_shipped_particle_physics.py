@@ -140,7 +140,7 @@ from physkit.particles.forces import (
 from physkit.particles.rigid._quaternions import rotate
 from physkit.testing import check_force, check_integrator, check_potential
 
-from .specimens import irregular_particles
+from .specimens.states import irregular_particles
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too. Of pair forces every promise
 # has a test of its own, in tests/particles/test_pairwise.py.

@@ -9,18 +9,11 @@ from physkit.particles import Particles, RigidBodies
 from physkit.particles.forces import LennardJones, Pairwise, SiteForce
 from physkit.testing import check_force, check_potential, check_tendency
 
-from . import specimens
-from .specimens import (
-    BROKEN_FORCES,
-    BROKEN_POTENTIALS,
-    BROKEN_TENDENCIES,
-    GOOD_FORCES,
-    GOOD_POTENTIALS,
-    PairForce,
-    irregular_particles,
-    tilted_box,
-    two_components,
-)
+from .specimens.all_forces import BROKEN_FORCES, GOOD_FORCES
+from .specimens.forces import PairForce
+from .specimens.potentials import BROKEN_POTENTIALS, GOOD_POTENTIALS
+from .specimens.states import irregular_particles, tilted_box, two_components
+from .specimens.tendencies import BROKEN_TENDENCIES, Decay
 
 RADII = [0.3, 0.6, 1.0, 1.3]
 
@@ -77,14 +70,14 @@ def test_a_sum_of_forces_is_refused():
 
 class TestTendency:
     def test_good(self):
-        check_tendency(specimens.Decay(), two_components(), drives=["a", "b"])
+        check_tendency(Decay(), two_components(), drives=["a", "b"])
 
     def test_a_plain_function_will_do(self):
         check_tendency(lambda t, y: -y * (1 + t), jnp.array([1.0, 2.0]))
 
     def test_components_that_should_be_driven(self):
         with pytest.raises(AssertionError, match=r"drives \['a', 'b'\], expected \['a'\]"):
-            check_tendency(specimens.Decay(), two_components(), drives=["a"])
+            check_tendency(Decay(), two_components(), drives=["a"])
 
     @pytest.mark.parametrize(("tendency", "message"), BROKEN_TENDENCIES)
     def test_broken(self, tendency, message):
