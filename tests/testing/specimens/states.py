@@ -1,4 +1,4 @@
-"""States for the battery, a few particles without any symmetry, and boxes; and a rule of `vmap` that is wrong."""
+"""States for the battery, particles without any symmetry, and boxes; and a rule of `vmap` that is wrong."""
 
 import jax
 import jax.numpy as jnp
