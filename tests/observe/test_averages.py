@@ -33,6 +33,8 @@ FAST_CASES = (
     "test_block_average_of_a_drift_has_not_converged",
     "test_block_average_observer_under_vmap_equals_loop",
     "test_moments_far_from_zero_in_float32",
+    "test_moments_of_deviations_that_grow_beyond_all_squares_before",
+    "test_moments_of_a_checkpoint_without_a_unit_go_on",
 )
 
 
@@ -151,3 +153,27 @@ def test_moments_far_from_zero_in_float32():
     mean = float(found.center.high) + float(found.center.low)
     assert mean == pytest.approx(exact.mean(), rel=1e-9)
     assert float(found.variance) == pytest.approx(exact.var(ddof=1), rel=1e-4)
+
+
+def test_moments_of_deviations_that_grow_beyond_all_squares_before():
+    """Squares are added up in a unit that grows with them: 10⁻³⁰ and 10¹⁵ have none in common in float32."""
+    noise = np.random.default_rng(0).normal(size=(12, 400))
+    x = (noise * 10.0 ** np.linspace(-30, 25, 12)[:, None]).astype(np.float32).reshape(-1)
+    add = lambda m, x: (m.plus(x, jnp.array(True)), m.plus(x, jnp.array(True)).deviation)
+    found = jax.jit(lambda x: jax.lax.scan(add, Moments.zero((), jnp.float32), x))(x)[1]
+    for k in (2, 300, 401, 2000, x.size):
+        exact = np.std(x[:k].astype(np.float64), ddof=1)
+        assert float(found[k - 1]) == pytest.approx(exact, rel=1e-5)
+
+
+def test_moments_of_a_checkpoint_without_a_unit_go_on():
+    """Versions before 0.3 added up squares themselves, as in the unit 1 that a file without one gets."""
+    x = np.random.default_rng(0).normal(size=50) * 1e-3
+    now = Moments.zero((), jnp.float64)
+    for value in jnp.asarray(x[:25]):
+        now = now.plus(value, jnp.array(True))
+    old = Moments(now.count, now.center, now.sum_of_squares.times(now.unit**2), jnp.ones(()))
+    for value in jnp.asarray(x[25:]):
+        old = old.plus(value, jnp.array(True))
+    assert float(old.variance) == pytest.approx(x.var(ddof=1), rel=1e-12)
+    assert float(old.deviation) == pytest.approx(x.std(ddof=1), rel=1e-12)

@@ -87,18 +87,18 @@ def energies(u):
     return (20 + np.convolve(noise, np.ones(5) / 5, "same")) * u.energy
 
 
-def test_an_error_bar_beyond_the_precision_is_no_number():
-    """It was 0."""
+def test_error_bars_of_a_stream():
+    """Squares of energies in joules are beyond single precision."""
 
-    def error(u):
+    def errors(u):
         series = jnp.asarray(energies(u), jnp.float32)
         blocks = StreamingBlocks.zero((), series.dtype)
-        return (
-            jax.lax.scan(lambda so_far, x: (so_far.plus(x), None), blocks, series)[0].result().error
-        )
+        add = lambda so_far, x: (so_far.plus(x), None)
+        found = jax.jit(lambda x: jax.lax.scan(add, blocks, x)[0].result())(series)
+        assert found.error > 0
+        return [x / u.energy for x in (found.mean, found.error, found.errors, found.uncertainties)]
 
-    assert error(Units()) > 0
-    assert np.isnan(error(Units(1e-10, 1e-12, 1e-26)))
+    check_units(errors, precisions=(np.float32,), relative=1e-3)
 
 
 def test_a_variance_beyond_the_precision_is_no_number():

@@ -66,8 +66,7 @@ class BlockAverage(AbstractObserver):
         BlockAverage(10, temperature=Temperature(), energy=PotentialEnergy())
 
     Summary, by name: the fields of `block_average` (`mean`, `error`, `converged`, `level`,
-    `errors`, `uncertainties`, `counts`); the errors are NaN where squares of deviations are beyond the
-    precision. Memory per element does not grow with the run.
+    `errors`, `uncertainties`, `counts`). Memory per element does not grow with the run.
 
     **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
 

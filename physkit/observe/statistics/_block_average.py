@@ -109,9 +109,9 @@ class StreamingBlocks(Module):
     def result(self) -> BlockAverageResult:
         """The same as `block_average` of the whole series."""
         counts = self.moments.count
-        variances = jnp.where(counts > 1, self.moments.variance, 0)
+        deviations = jnp.where(counts > 1, self.moments.deviation, 0)
         # The unbiased variance over n is c₀ over n − 1.
-        errors = safe_sqrt(safe_divide(variances, counts.astype(variances.dtype)))
+        errors = safe_divide(deviations, safe_sqrt(counts.astype(deviations.dtype)))
         return BlockAverageResult(self.moments.mean[0], *_plateau(errors, counts))
 
 

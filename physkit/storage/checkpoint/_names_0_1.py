@@ -83,7 +83,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
         "num_local": "own",
         "reverse": None,
     },
-    "Moments": {"sum_of_squares": "spread"},
+    "Moments": {"sum_of_squares": "spread", "unit": None},
     "NeighborList": {"num_rebuilds": "rebuilds"},
     "NestedCheckpoint": {"max_unsplit": "flat"},
     "Ownership": {

@@ -89,6 +89,7 @@ VERSION_0_2 = Vocabulary(
     fields={
         "Gas": {"gamma": None, "scalars": None},
         "ListedPairs": {"reverse": None},
+        "Moments": {"unit": None},
         "PairCache": {"current": None},
         "Pairwise": {"plan": None, "switch_start": None},
         "Particles": {"species_names": None, "constraints": None},
