@@ -128,15 +128,28 @@ def pytest_collection_finish():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Files whose cases compile for seconds each name the fast ones in FAST_CASES; the others are slow.
 
     An entry is a case, `test_x[id]`, or a test with all its cases.
+
+    **Errors:** `pytest.UsageError` for an entry that names no fast case: it would test nothing.
     """
+    unnamed = {}
     for item in items:
         fast = getattr(item.module, "FAST_CASES", None)
-        if fast is not None and item.name not in fast and item.originalname not in fast:
+        if fast is None:
+            continue
+        entries = unnamed.setdefault(item.module, set(fast))
+        if item.name not in fast and item.originalname not in fast:
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow") is None:
+            entries -= {item.name, item.originalname}
+    # Of a file of which some cases are asked for, the others are not there.
+    if not any("::" in argument for argument in config.args):
+        stale = {module.__name__: sorted(names) for module, names in unnamed.items() if names}
+        if stale:
+            raise pytest.UsageError(f"FAST_CASES name what is no fast case: {stale}")
 
 
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])

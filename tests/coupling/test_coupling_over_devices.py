@@ -10,7 +10,6 @@ from physkit.core import DeclarationError, ShapeError
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_a_term_of_ones_own_equals_that_of_one_device",
     "test_bare_positions_are_refused",
     "test_a_mesh_that_devices_do_not_divide_is_refused",
     "test_a_grid_made_within_a_term_is_checked",

@@ -24,7 +24,6 @@ FAST_CASES = (
     "test_gradients_of_a_step",
     "test_what_is_kept_is_kept_in_single_precision[diffusion]",
     "test_orders_in_time",
-    "test_battery_of_varying_diffusion",
     "test_terms_that_cannot_be_solved_for_together",
     "test_negative_exchange_is_refused",
     "test_a_complex_field_at_rest_between_real_walls_rests[BackwardEuler]",

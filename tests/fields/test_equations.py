@@ -35,7 +35,6 @@ FAST_CASES = (
     "test_battery[Burgers1]",
     "test_battery[GrayScott1]",
     "test_battery[Closure2]",
-    "test_a_fourier_neural_operator_is_the_same_on_every_grid",
     "test_a_flow_carries_as_a_constant_velocity_does[central]",
     "test_a_network_of_the_right_weights_is_diffusion",
     "test_bad_input_is_an_error",

@@ -34,7 +34,6 @@ FAST_CASES = (
     "test_kepler_orbit_with_ten_steps_a_turn",
     "test_positions_fold_and_images_count",
     "test_inside_a_composition",
-    "test_reverse_mode[Bosh3]",
     "test_forward_mode[adjoint1]",
     "test_solver_failure_sets_a_fault_and_nan",
     "test_a_cache_is_brought_up_to_date_once_a_step",

@@ -13,9 +13,8 @@ from physkit import systems
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_systems_are_found",
-    "test_no_false_alarm[argon_dimer]",
-    "test_no_false_alarm[lennard_jones_fluid]",
     "test_no_false_alarm[kdv_solitons]",
+    "test_no_false_alarm[kepler]",
 )
 
 

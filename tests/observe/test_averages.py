@@ -31,7 +31,6 @@ FAST_CASES = (
     "test_streaming_blocks_equal_block_average_of_the_series[shape1-17]",
     "test_streaming_blocks_equal_block_average_of_the_series[shape1-1000]",
     "test_block_average_of_a_drift_has_not_converged",
-    "test_block_average_observer_under_vmap_equals_loop",
     "test_moments_far_from_zero_in_float32",
     "test_moments_of_deviations_that_grow_beyond_all_squares_before",
     "test_moments_of_a_checkpoint_without_a_unit_go_on",

@@ -33,7 +33,6 @@ from .trajectories import Field, Springs
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_summaries_equal_statistics_of_recorded_frames",
-    "test_gradient_through_accumulators",
     "test_conserved_energy_of_a_thermostat",
 )
 

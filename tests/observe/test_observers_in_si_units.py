@@ -19,7 +19,7 @@ from physkit.testing import Units, check_units
 
 # The fast suite runs these; `make test-all` runs every case.
 FAST_CASES = (
-    "test_an_error_bar_beyond_the_precision_is_no_number",
+    "test_error_bars_of_a_stream",
     "test_dielectric_constant",
     "test_a_variance_beyond_the_precision_is_no_number",
     "test_blocks_of_curves",

@@ -46,7 +46,6 @@ pytestmark = pytest.mark.compiled_quickly  # every system, on one device and on 
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_unshard_is_the_inverse_of_shard",
     "test_gradients_pass_through_shard_and_unshard",
     "test_traced_states_without_a_capacity_raise",
     "test_num_particles_is_that_of_the_whole_domain",
@@ -54,10 +53,7 @@ FAST_CASES = (
     "test_cotangents_migrate_and_return_with_their_particles",
     "test_exact_pair_sums_are_the_same_bits_over_devices[devices0-None]",
     "test_bonds_and_angles_over_devices",
-    "test_many_body_energies_over_devices",
-    "test_direct_gravity_over_devices",
     "test_a_bond_beyond_the_next_slab_sets_a_fault",
-    "test_states_that_cannot_be_sharded_raise",
 )
 
 

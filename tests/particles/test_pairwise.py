@@ -32,7 +32,6 @@ FAST_CASES = (
     "test_excluded_pairs_do_not_interact",
     "test_numbering_does_not_matter[float64]",
     "test_missing_charges_or_species_are_refused[force2-extra2-has species 2]",
-    "test_without_a_list_reversible_needs_no_exact_sums",
     "test_few_particles_go_without[5-options0-False]",
     "test_few_particles_go_without[5-options2-True]",
     "test_the_force_is_the_same",

@@ -46,7 +46,8 @@ FAST_CASES = (
     "test_a_hostile_file_is_refused[absurd]",
     "test_a_hostile_file_is_refused[column]",
     "test_a_hostile_file_is_refused[foreign]",
-    "test_killed_writers_lose_no_committed_frame[particles-4]",
+    "test_killed_writers_lose_no_committed_frame[coupled-4]",
+    "test_killed_writers_lose_no_committed_frame[checkpoints-4]",
     "test_damaged_files_never_give_wrong_data[20]",
     "test_export_to_extended_xyz[2]",
 )

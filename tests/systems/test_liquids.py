@@ -10,7 +10,7 @@ from physkit.simulate import run
 from physkit.systems import K_B, argon_results, lennard_jones_melt, liquid_argon, melt
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
-FAST_CASES = ("test_melt_turns_half_of_its_kinetic_energy_into_potential[float32]",)
+FAST_CASES = ("test_melt_turns_half_of_its_kinetic_energy_into_potential[float64]",)
 
 
 @pytest.mark.parametrize("dtype", [pytest.param(jnp.float32, marks=pytest.mark.slow), jnp.float64])

@@ -148,7 +148,6 @@ FAST_CASES = (
     "test_passes[HarmonicTrap]",
     "test_passes[LennardJones1]",
     "test_passes[SoftSphere]",
-    "test_passes[Leapfrog]",
 )
 
 
