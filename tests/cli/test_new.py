@@ -23,11 +23,13 @@ def project(tmp_path_factory):
 
 def in_project(project, *words):
     """What `python WORDS` prints in the project's folder."""
-    paths = os.pathsep.join([str(project), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), str(ROOT)])}
+    # Plugins of these tests are not those of the project's.
+    environment.pop("PYTEST_ADDOPTS", None)
     done = subprocess.run(
         [sys.executable, *words],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": paths},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=300,

@@ -1,4 +1,4 @@
-"""`observations`: data for a fit from a table, with what is missing in it."""
+"""`observations` and `frames_at`: data for a fit from a table, and the frames at their times."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -106,3 +106,38 @@ def test_wrong_predictions_are_refused():
         found.residuals(jnp.ones((3, 3)))
     with pytest.raises(pk.errors.ParameterError, match="predictions are of"):
         found.residuals({"x": jnp.ones(3)})
+
+
+def test_frames_at_times_of_data():
+    sim = pk.Simulation(
+        pk.RK4(lambda t, y: -y), dt=0.1, observers=pk.Every(5, y=lambda now: now.state), t0=10.0
+    )
+    at = pk.fitting.frames_at(sim, [10.0, 11.5, 13.0], every=5)
+    assert at.steps == 30
+    assert at.index == (0, 3, 6)
+    result = pk.simulate(sim, jnp.ones(2), at.steps)
+    np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1.5, -3]), rtol=1e-5)
+    with pytest.raises(
+        pk.errors.ParameterError, match=r"1 of 2 times .* t = 11.2 lies nearest to 11 and 11.5"
+    ):
+        pk.fitting.frames_at(sim, [10.5, 11.2], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="do not fall on frames"):
+        pk.fitting.frames_at(sim, [9.5], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="no times"):
+        pk.fitting.frames_at(sim, [], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="does not divide"):
+        pk.fitting.frames_at(sim, [10.5], every=3)
+    with pytest.raises(pk.errors.ParameterError, match="nothing recorded as 'x'; available"):
+        at.pick(result, "x")
+    with pytest.raises(pk.errors.ShapeError, match=r"3 frames, .* among 7"):
+        at.pick(pk.simulate(sim, jnp.ones(2), 10), "y")
+
+
+def test_frames_of_another_interval_are_refused():
+    record = [pk.Every(5, x=lambda now: now.state), pk.Every(10, y=lambda now: now.state)]
+    sim = pk.Simulation(pk.RK4(lambda t, y: -y), 0.1, observers=record)
+    at = pk.fitting.frames_at(sim, [0.0, 1.0, 2.0], every=10)
+    result = pk.simulate(sim, jnp.ones(1), at.steps)
+    np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1, -2]), rtol=1e-5)
+    with pytest.raises(pk.errors.ShapeError, match=r"5 frames, .* among 3"):
+        at.pick(result, "x")

@@ -13,7 +13,7 @@ from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.plot import recording, shows_one_frame
 from physkit.storage import open as open_file
-from tests.storage.test_output import numbers, output
+from tests.storage.recordings import numbers, output
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from physkit.particles import Particles
 from physkit.storage import Column, load_component, open as open_file, read_table, write_table
 from physkit.storage._checksums import block_checksums, read_checked
 
-from .test_output import add, numbers, output
+from .recordings import add, numbers, output
 
 OBSERVERS = (
     Every(1, x=Positions("gas"), v=Velocities("gas"), u=FieldValues("u"), e=lambda now: now.t),

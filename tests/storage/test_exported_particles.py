@@ -11,7 +11,7 @@ from physkit.observe import Every, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import export, load_component, open as open_file
 
-from .test_output import numbers, output
+from .recordings import numbers, output
 
 SLAB = Box([4.0, 5.0, 6.0], (True, True, False))
 TILTED = [[4.0, 0, 0], [1, 4, 0], [0, 0, 4]]

@@ -35,7 +35,7 @@ from physkit.storage._hdf5_transaction import journal_path, recover
 from physkit.storage.checkpoint._checkpoint_bytes import open_checkpoint, pack_checkpoint
 from physkit.storage.recording._frame_sharding import parse_sharding
 
-from .test_output import ONE, add, numbers, output, simple
+from .recordings import ONE, add, numbers, output, simple
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs pipes and links")
 

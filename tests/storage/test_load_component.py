@@ -15,7 +15,7 @@ from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import export, is_trajectory, load_component, open as open_file
 
-from .test_output import numbers, output
+from .recordings import numbers, output
 
 TILTED = [[4.0, 0, 0], [1, 4, 0], [0, 0, 4]]
 

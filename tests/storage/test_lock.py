@@ -12,7 +12,7 @@ import pytest
 from physkit.core import DiskFullError, FileInUseError
 from physkit.storage import FolderLock, identify_process
 
-from .test_output import inject_faults
+from .recordings import inject_faults
 
 GONE = {**identify_process(), "process": 2**22 - 1, "began": "7"}
 

@@ -14,7 +14,7 @@ from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import export
 
-from .test_output import numbers, output
+from .recordings import numbers, output
 
 PYTHON = os.environ.get("PHYSKIT_READERS")
 pytestmark = [
