@@ -53,7 +53,7 @@ from physkit.particles.forces import (
     VirtualSites,
     Yukawa,
 )
-from tests.testing.test_shipped_particle_physics import three_bodies
+from tests.testing.shipped import three_bodies
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 RING = [[k, (k + 1) % 8] for k in range(8)]

@@ -29,7 +29,7 @@ from physkit.integrators import (
 )
 from physkit.simulate import Simulation, run
 from physkit.testing import check_equal
-from tests.testing.test_shipped_particle_physics import (
+from tests.testing.test_shipped_integrators import (
     INTEGRATORS,
     WITH_FIELDS,
     state_for,
