@@ -18,7 +18,7 @@ from physkit.particles.forces import (
     VirtualSites,
 )
 
-from .test_constraints import HH, OH, errors, water_pairs, water_positions
+from .water import HH, OH, errors, water_pairs, water_positions
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 N = 8
