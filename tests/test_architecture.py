@@ -48,6 +48,14 @@ def test_every_file_keeps_the_rule(rule):
     assert not violations, "\n".join(violations)
 
 
+def test_tests_examples_and_benchmarks_are_as_short():
+    root = rules.PACKAGE.parent
+    paths = [p for name in ("tests", "examples", "benchmarks") for p in (root / name).rglob("*.py")]
+    assert len(paths) > 300
+    texts = [(str(p.relative_to(root)), p.read_text(encoding="utf-8")) for p in paths]
+    assert not [breach for text in texts for breach in rules.length_breaches(*text)]
+
+
 def test_no_cycles():
     assert not rules.cycles(SOURCES)
 

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.wrong_calls import WRONG, judge_error
+from tests.try_calls import judge_error
+from tests.wrong_calls import WRONG
 
 
 def test_every_wrong_call_explains_itself(tmp_path):
     """In a process of its own: single precision, annotations not checked, as in a script."""
-    script = Path(__file__).with_name("wrong_calls.py")
+    script = Path(__file__).with_name("try_calls.py")
     kept = "JAX_DISABLE_MOST_OPTIMIZATIONS"  # small programs need no others
     environment = {
         k: v for k, v in os.environ.items() if k == kept or not k.startswith(("JAX_", "PHYSKIT_"))

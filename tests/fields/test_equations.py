@@ -1,6 +1,5 @@
 """Every equation through the battery, and against what is known of it."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +28,8 @@ from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Neumann
 from physkit.testing import check_tendency
 
+from .equation_states import BETWEEN, advance, convolution, noise, rate, wall
+
 # The fast suite runs these; `make test-all` runs every case.
 FAST_CASES = (
     "test_battery[Advection1]",
@@ -36,22 +37,17 @@ FAST_CASES = (
     "test_battery[GrayScott1]",
     "test_battery[Closure2]",
     "test_a_flow_carries_as_a_constant_velocity_does[central]",
-    "test_a_network_of_the_right_weights_is_diffusion",
     "test_bad_input_is_an_error",
-    "test_closure_padding_must_be_a_count",
 )
 
+
 PERIODIC = Grid([3.0, 2.0], (8, 6))
+
+
 LINE = Grid([3.0], (12,))
+
+
 CHANNEL = Grid(Box([3.0, 2.0], (True, False)), (6, 5))
-BETWEEN = Grid(Box([2.0], (False,)), (7,))
-
-
-def noise(grid, components=(), boundary=None, *, vector=False, kind=float, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = components + grid.local_shape_at(grid.cell)
-    values = rng.normal(size=shape) + (1j * rng.normal(size=shape) if kind is complex else 0)
-    return Field(jnp.asarray(1.0 + 0.3 * values), grid, boundary=boundary, vector=vector)
 
 
 def line():
@@ -60,10 +56,6 @@ def line():
 
 def plane():
     return noise(PERIODIC)
-
-
-def wall():
-    return noise(BETWEEN, boundary=(Dirichlet(0.3)))
 
 
 def flow(grid=PERIODIC, boundary=None):
@@ -89,23 +81,13 @@ def psi(grid=LINE):
     return noise(grid, kind=complex)
 
 
-def convolution(d, channels, width=1):
-    kernel = {1: eqx.nn.Conv1d, 2: eqx.nn.Conv2d}[d]
-    keys = jax.random.split(jax.random.key(0))
-    return eqx.nn.Sequential(
-        [
-            kernel(channels, 3, 2 * width + 1, key=keys[0]),
-            eqx.nn.Lambda(jnp.tanh),
-            kernel(3, channels, 1, key=keys[1]),
-        ]
-    )
-
-
 def walls():
     return {"y": (Dirichlet(0.4), Neumann(0.2))}
 
 
 FD = Central(4)
+
+
 EQUATIONS = [
     (lambda: Advection([0.7, -0.4]), plane),
     (lambda: Advection(0.7, scheme=FD), wall),
@@ -227,10 +209,6 @@ def test_every_equation_has_a_battery():
     assert {kind.__name__ for kind in kinds - tested} == TESTED_ELSEWHERE
 
 
-def advance(integrator, state, dt, steps):
-    return pk.simulate(pk.Simulation(integrator, dt=dt), state, steps).state
-
-
 def test_advection_moves_shapes(dtype):
     grid = Grid([2.0, 1.0], (32, 16))
     shape = lambda x, y: jnp.exp(jnp.sin(np.pi * x) + jnp.cos(2 * np.pi * y))
@@ -341,42 +319,6 @@ def test_a_string_keeps_its_energy():
     np.testing.assert_allclose(energies, energies[0], rtol=1e-2)
 
 
-def test_a_network_of_the_right_weights_is_diffusion():
-    network = eqx.nn.Conv1d(1, 1, 3, use_bias=False, key=jax.random.key(0))
-    h = 2.0 / 7
-    weights = jnp.array([[[1.0, -2.0, 1.0]]]) * 0.3 / h**2
-    closure = Closure(eqx.tree_at(lambda n: n.weight, network, weights), padding=1)
-    learned = advance(pk.RK4(closure), wall(), 0.05, 20)
-    known = advance(pk.RK4(Diffusion(0.3, scheme=Central())), wall(), 0.05, 20)
-    np.testing.assert_allclose(learned.data, known.data, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_a_fourier_neural_operator_is_the_same_on_every_grid():
-    wave = lambda x: 2.0 * jnp.exp(jnp.sin(np.pi * x) + 0.3 * jnp.cos(2 * np.pi * x))
-    operator = FourierNeuralOperator(1, 4, width=4, depth=2, key=0, scale=3.0, activation=jnp.sin)
-
-    def found(n, shift=0.0, operator=operator):
-        field = Field.from_function(Grid([2.0], (n,)), lambda x: wave(x - shift))
-        modes = rate(operator, field)
-        # Cell centers are elsewhere on another grid: back to the phases at x = 0.
-        k = np.pi * np.arange(5) * (1.0 / n + shift)
-        return modes.coefficients[:5] / n * np.exp(-1j * k), modes
-
-    at_64, modes = found(64)
-    assert float(jnp.min(abs(at_64[1:]))) > 1e-3
-    np.testing.assert_allclose(found(128)[0], at_64, atol=1e-9)
-    np.testing.assert_allclose(
-        found(64, 0.3)[0] * np.exp(2j * np.pi * np.arange(5) * 0.3), at_64, atol=1e-9
-    )
-    np.testing.assert_array_equal(modes.coefficients[5:], 0)
-    assert float(abs(at_64[0])) == 0  # conserved
-
-
-def rate(equation, state):
-    return equation.rate(pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), state)
-
-
 @pytest.mark.parametrize(
     ("make", "state", "error", "match"),
     [
@@ -413,14 +355,3 @@ def rate(equation, state):
 def test_bad_input_is_an_error(make, state, error, match):
     with pytest.raises(error, match=match):
         rate(make(), state())
-
-
-def test_closure_padding_must_be_a_count():
-    with pytest.raises(ParameterError, match="counts ghost cells"):
-        Closure(convolution(1, 1), padding=-1)
-
-
-def test_numbers_of_learned_terms():
-    assert FourierNeuralOperator(1, np.int64(4), width=2, depth=1, key=0).modes == (4,)
-    with pytest.raises(ParameterError, match="scale must be positive"):
-        FourierNeuralOperator(1, 4, width=2, depth=1, key=0, scale=0.0)
