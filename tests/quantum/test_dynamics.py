@@ -294,3 +294,11 @@ def test_trotter_turns_local_operators_and_the_identity_exactly():
     identity = pk.integrators.Trotter(q.UnitaryEvolution(q.PauliSum({"II": 0.7, "ZI": 0.2})))
     turned = advance(identity, q.StateVector.basis((2, 2)), 0.1, 3).amplitudes[0, 0]
     np.testing.assert_allclose(turned, np.exp(-0.27j), atol=1e-14)
+
+
+def test_a_krylov_space_takes_few_passes_over_its_vectors():
+    """Each is made orthogonal to those before twice, by two products with the basis each time."""
+    apply = lambda operator, x: operator.apply(x)
+    space = lambda x: _exponential_action.krylov_space(apply, 4, q.PauliSum(STATIC), x)
+    # One product is the energy.
+    assert str(jax.make_jaxpr(space)(start().array)).count("dot_general") == 5

@@ -91,7 +91,7 @@ def krylov_space(apply: Callable, dimension: int, operator: PyTree, x: Array) ->
         w = apply(operator, basis[j])
         diagonal = diagonal.at[j].set(vdot(basis[j], w).real)
         size = _norm(w)
-        for _ in "twice":
+        for _ in range(2):
             overlaps = tensordot(jnp.conj(basis), w, w.ndim)
             w = w - tensordot(overlaps, basis, 1)
         beta = _norm(w)
