@@ -25,7 +25,7 @@ _SUMS = frozenset({"reduce_sum"})
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def join_sums(function: Callable[..., list[Array]], *args: Any) -> list[Array]:
+def join_sums(function: Callable[..., list[Any]], *args: Any) -> list[Any]:
     """`function(*args)`, in which sums of as many numbers, or over the same axes, are one reduction.
 
     A sum waits, with all that depends on it, until nothing else is left to do. The derivative is that of

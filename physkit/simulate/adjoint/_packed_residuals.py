@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from physkit.core import PyTree, has_operation, linear_call, mark_results, num_scan_constants
 from physkit.native import kernels_are_used
@@ -22,7 +21,7 @@ from ._adjoint import LoopBody
 from ._array_layout import ArrayLayout, Joined
 from ._joined_sums import join_sums
 
-Arrays: TypeAlias = list[Array]
+Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
 _LOOPS = frozenset({"scan"})
@@ -48,7 +47,7 @@ def pack_residuals(step: LoopBody) -> LoopBody:
     return packed
 
 
-def _pack(closed: Any, num_fixed: int, inputs: Sequence[Array]) -> list[Any]:
+def _pack(closed: Any, num_fixed: int, inputs: Sequence[Any]) -> list[Any]:
     """The results of a traced turn of a loop, which has the first of its inputs in common with all others."""
     jaxpr = closed.jaxpr
     if closed.effects or has_operation(jaxpr, _BACKWARD_ONLY):
@@ -231,10 +230,10 @@ def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
-def _zero(x: Array) -> Any:
+def _zero(x: Any) -> Any:
     return jax.custom_derivatives.SymbolicZero(jax.typeof(x).to_tangent_aval())
 
 
-def _is_small(x: Array) -> bool:
+def _is_small(x: Any) -> bool:
     is_number = not jnp.issubdtype(x.dtype, jax.dtypes.extended)  # random keys are none
     return is_number and x.size * x.dtype.itemsize <= _MAX_BYTES
