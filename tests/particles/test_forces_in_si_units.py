@@ -25,9 +25,6 @@ CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 FAST_CASES = (
     "test_same_values_and_derivatives[MorseBonds]",
     "test_same_values_and_derivatives[CosineAngles]",
-    "test_same_values_and_derivatives[PeriodicTorsions]",
-    "test_same_values_and_derivatives[Ewald]",
-    "test_same_values_and_derivatives[StillingerWeber]",
 )
 
 # A chain of five that is bent and twisted, with bonds of about 1.
