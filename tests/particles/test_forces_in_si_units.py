@@ -22,10 +22,7 @@ pytestmark = pytest.mark.compiled_quickly
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 # The fast suite runs these; `make test-all` runs every case.
-FAST_CASES = (
-    "test_same_values_and_derivatives[MorseBonds]",
-    "test_same_values_and_derivatives[CosineAngles]",
-)
+FAST_CASES = ("test_same_values_and_derivatives[MorseBonds]",)
 
 # A chain of five that is bent and twisted, with bonds of about 1.
 CHAIN = np.array(
