@@ -17,12 +17,7 @@ from . import field_cases
 from .emulated import SUBSTEPS, noise, run_over
 
 # Fifty systems, each with its gradient, on one device and on several.
-pytestmark = pytest.mark.compiled_quickly
-
-
-@pytest.fixture(autouse=True)
-def _emulated(monkeypatch):
-    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+pytestmark = [pytest.mark.compiled_quickly, pytest.mark.usefixtures("emulated")]
 
 
 @pytest.mark.parametrize(

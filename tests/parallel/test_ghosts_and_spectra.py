@@ -27,12 +27,7 @@ from . import field_cases
 from .emulated import noise, run_over
 
 # Many grids and boundaries, on one device and on several.
-pytestmark = pytest.mark.compiled_quickly
-
-
-@pytest.fixture(autouse=True)
-def _emulated(monkeypatch):
-    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+pytestmark = [pytest.mark.compiled_quickly, pytest.mark.usefixtures("emulated")]
 
 
 KINDS = [Dirichlet(1.5), Neumann(0.3), Mirror(), Outflow(), NoSlip(0.2), Inflow(2.0)]

@@ -10,13 +10,9 @@ from physkit.geometry import Box, Grid
 from physkit.particles import Particles
 from physkit.simulate.distributed._domain import DistributedDomain
 
+pytestmark = pytest.mark.usefixtures("emulated")
+
 N = 8
-
-
-@pytest.fixture(autouse=True)
-def emulated(monkeypatch):
-    """Devices are emulated on one."""
-    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
 def dust():

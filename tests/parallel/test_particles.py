@@ -34,7 +34,8 @@ from physkit.testing import check_devices
 
 from .particle_cases import SYSTEMS, distance, fluid, molecular, sheet
 
-pytestmark = pytest.mark.compiled_quickly  # every system, on one device and on several
+# Every system, on one device and on several.
+pytestmark = [pytest.mark.compiled_quickly, pytest.mark.usefixtures("emulated")]
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -47,12 +48,6 @@ FAST_CASES = (
     "test_bonds_and_angles_over_devices",
     "test_a_bond_beyond_the_next_slab_sets_a_fault",
 )
-
-
-@pytest.fixture(autouse=True)
-def emulated(monkeypatch):
-    """Devices are emulated on one."""
-    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
 def migrate(particles):

@@ -28,16 +28,11 @@ from physkit.particles.forces import (
 
 from .particle_cases import SYSTEMS, differences, distance, fluid, molecular
 
-pytestmark = pytest.mark.compiled_quickly  # every system, on one device and on several
+# Every system, on one device and on several.
+pytestmark = [pytest.mark.compiled_quickly, pytest.mark.usefixtures("emulated")]
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = ()
-
-
-@pytest.fixture(autouse=True)
-def emulated(monkeypatch):
-    """Devices are emulated on one."""
-    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
 @pytest.mark.slow

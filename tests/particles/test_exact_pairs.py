@@ -25,6 +25,8 @@ from physkit.simulate import Reversible, Simulation, init, reversibility_report,
 
 from .pair_cases import CHARGES, TABLE, liquid, make_clock, trajectory
 
+pytestmark = pytest.mark.usefixtures("small_systems_keep_lists")
+
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_numbering_does_not_matter[float64]",
@@ -33,12 +35,6 @@ FAST_CASES = (
     "test_few_particles_go_without[5-options2-True]",
     "test_the_force_is_the_same",
 )
-
-
-@pytest.fixture(autouse=True)
-def _small_systems_keep_lists(monkeypatch):
-    """Systems small enough for a test would go without."""
-    monkeypatch.setattr(_pairwise, "ALL_PAIRS_UP_TO", 0)
 
 
 def _bitwise_equal(a, b):
@@ -182,7 +178,7 @@ class TestChoiceOfAList:
     """With and without a list, chosen from the number of particles."""
 
     @pytest.fixture(autouse=True)
-    def _as_users_have_it(self, monkeypatch):
+    def _as_users_have_it(self, small_systems_keep_lists, monkeypatch):
         monkeypatch.setattr(_pairwise, "ALL_PAIRS_UP_TO", 200)
 
     @pytest.mark.parametrize(

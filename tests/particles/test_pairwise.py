@@ -8,9 +8,10 @@ import pytest
 from physkit.geometry import Box, Free, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
-from physkit.particles.forces.pairs import _pairwise
 
 from .pair_cases import CHARGES, TABLE, liquid, make_clock, trajectory
+
+pytestmark = pytest.mark.usefixtures("small_systems_keep_lists")
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -20,12 +21,6 @@ FAST_CASES = (
     "test_virial_is_the_derivative_by_strain[free]",
     "test_excluded_pairs_do_not_interact",
 )
-
-
-@pytest.fixture(autouse=True)
-def _small_systems_keep_lists(monkeypatch):
-    """Systems small enough for a test would go without."""
-    monkeypatch.setattr(_pairwise, "ALL_PAIRS_UP_TO", 0)
 
 
 def _energy_of_all_pairs(force, particles):

@@ -186,12 +186,9 @@ class _Transpose(_Rule):
         fitting = max(1, _AT_ONCE // basis[0].size)
         num_rows = next(k for k in range(min(fitting, m), 0, -1) if m % k == 0)
 
-        def apply_to_all(o: PyTree, ys: Array) -> Array:
-            return jax.vmap(lambda y: self.apply(o, y))(ys)
-
         def add(total: PyTree, rows: tuple) -> tuple[PyTree, None]:
             ys, of_ys = rows
-            _, pullback = jax.vjp(lambda o: apply_to_all(o, ys), operator)
+            _, pullback = jax.vjp(lambda o: jax.vmap(lambda y: self.apply(o, y))(ys), operator)
             return jax.tree.map(jnp.add, total, pullback(of_ys)[0]), None
 
         rows = [a.reshape(m // num_rows, num_rows, *a.shape[1:]) for a in (basis, cotangents)]
