@@ -23,7 +23,7 @@ from physkit.systems import (
     weibel_instability,
 )
 
-packing = importlib.import_module("physkit.simulate.adjoint._packed_residuals")
+packing = importlib.import_module("physkit.simulate.adjoint._packed_step")
 STEPS = 6
 
 
@@ -74,7 +74,7 @@ def loss_of(name, prepare_step):
 )
 def test_derivatives_are_those_of_plain_steps(name):
     plain, numbers = loss_of(name, lambda step: step)
-    packed, _ = loss_of(name, packing.pack_residuals)
+    packed, _ = loss_of(name, packing.pack_step)
     directions = jax.tree.map(
         lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape).astype(x.dtype), numbers
     )
@@ -97,14 +97,14 @@ def stored_arrays(loss, numbers):
 
 def test_a_loop_stores_one_array_and_not_what_no_step_changes():
     plain = stored_arrays(*loss_of("spectra", lambda step: step))
-    packed = stored_arrays(*loss_of("spectra", packing.pack_residuals))
+    packed = stored_arrays(*loss_of("spectra", packing.pack_step))
     assert len(packed) <= 3 < len(plain)  # one of each dtype
     size = lambda avals: sum(x.size * x.dtype.itemsize for x in avals)
     assert size(packed) < 1.1 * size(plain)
 
 
 def repeat(step, x, length=STEPS):
-    return jax.lax.scan(packing.pack_residuals(step), x, None, length=length)[0]
+    return jax.lax.scan(packing.pack_step(step), x, None, length=length)[0]
 
 
 def test_second_derivatives_batches_and_single_precision():

@@ -9,9 +9,9 @@ import numpy as np
 
 from physkit.core import Module, PhyskitError, PyTree, State
 
-# (carry, None) → (carry, records with a leading time axis). The second argument, None if left out, is there so
-# that `lax.scan` takes a body as it is: without a wrapper there is a frame less per loop in tracebacks.
-LoopBody: TypeAlias = Callable[..., tuple[PyTree, PyTree]]
+from ._loop_body import LoopBody
+from ._packed_step import PackedStep
+
 Program: TypeAlias = Callable[..., PyTree]  # a hashable function of pytrees
 
 
@@ -79,6 +79,8 @@ class Direct(AbstractAdjoint):
     """Keeps the intermediates of every step: fastest backward pass, memory ∝ steps."""
 
     def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
+        if isinstance(body, PackedStep) and (found := body.repeat(carry, length)):
+            return found
         carry, records = jax.lax.scan(body, carry, None, length=length)
         return carry, jax.tree.map(merge_time_axes, records)
 

@@ -7,6 +7,7 @@ takes two launches; here those that do not wait for one another take two togethe
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +15,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import called_program, has_operation
+from physkit.core import has_operation
+
+from ._traced_program import Operation, TracedProgram
 
 _MOST_OPERANDS = 16  # of one reduction
 _FEW = 8  # totals of a sum, one for each component; rows of a total
+_SMALL = 128  # numbers of an array whose sums over few of them are not reductions
 _SOME = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
 # What the programs of loops and choices are called among their settings.
 _PROGRAMS = {"while": "body_jaxpr", "scan": "jaxpr", "cond": "branches"}
@@ -31,13 +35,10 @@ def join_sums(function: Callable[..., list[Any]], *args: Any) -> list[Any]:
     A sum waits, with all that depends on it, until nothing else is left to do. The derivative is that of
     `function` itself.
     """
-    leaves, form = jax.tree.flatten(args)
-    closed = jax.make_jaxpr(lambda *leaves: function(*jax.tree.unflatten(form, leaves)))(*leaves)
-    program = _Program()
-    results = program.inline(closed.jaxpr, program.name_all([*closed.consts, *leaves]))
-    while program.waiting:
-        program.evaluate_round()
-    return [program.values[name] for name in results]
+    program = TracedProgram(function, *args)
+    values = program.constants | dict(zip(program.inputs, jax.tree.leaves(args), strict=True))
+    evaluate_joined(program.operations, values)
+    return [values[name] for name in program.results]
 
 
 @join_sums.defjvp
@@ -45,15 +46,7 @@ def _join_sums_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple
     return jax.jvp(function, primals, tangents)
 
 
-class _Operation(NamedTuple):
-    """An operation of `_Program`, a traced program of one equation; operands and results by name."""
-
-    jaxpr: Any
-    operands: list[int]
-    results: list[int]
-
-
-class _Sum(NamedTuple):
+class Sum(NamedTuple):
     """A sum over some axes of an array; operand and result by name."""
 
     operand: int
@@ -64,9 +57,9 @@ class _Sum(NamedTuple):
     totals: tuple[int, ...]  # shape of the result
 
     @classmethod
-    def of(cls, operation: _Operation) -> "_Sum | None":
+    def of(cls, operation: Operation) -> "Sum | None":
         """The sum that an operation is, if it adds up floating numbers to one or some."""
-        (equation,) = operation.jaxpr.eqns
+        equation = operation.equation
         if equation.primitive.name not in _SUMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
@@ -82,6 +75,11 @@ class _Sum(NamedTuple):
         return math.prod(self.shape[k] for k in self.axes)
 
     @property
+    def num_bytes(self) -> int:
+        """Of the array."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
     def gives_few(self) -> bool:
         """Whether it gives so few totals that each may be a sum of its own."""
         return math.prod(self.totals) <= _FEW
@@ -93,84 +91,60 @@ class _Sum(NamedTuple):
         return [row.reshape(-1) for row in jnp.split(rows, len(rows))]
 
 
-class _Program:
-    """A traced program without calls: operations that wait, and values that are known, by name."""
-
-    def __init__(self) -> None:
-        self.values: dict[int, Any] = {}
-        self.waiting: list[_Operation] = []
-        self._names = itertools.count()
-
-    def name_all(self, values: Sequence[Any]) -> list[int]:
-        """Names for known values."""
-        names = [next(self._names) for _ in values]
-        self.values.update(zip(names, values, strict=True))
-        return names
-
-    def inline(self, jaxpr: Any, inputs: list[int]) -> list[int]:
-        """Append the operations of `jaxpr`, of its constants and arguments; the names of its results."""
-        names = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
-
-        def name_of(x: Any) -> int:
-            return self.name_all([x.val])[0] if hasattr(x, "val") else names[x]
-
-        for equation in jaxpr.eqns:
-            if called := called_program(equation):
-                program, constants = called
-                operands = [*self.name_all(constants), *map(name_of, equation.invars)]
-                results = self.inline(program, operands)
-            else:
-                variables = [x for x in equation.invars if not hasattr(x, "val")]
-                one = jaxpr.replace(
-                    constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation]
-                )
-                results = [next(self._names) for _ in equation.outvars]
-                self.waiting.append(_Operation(one, [names[x] for x in variables], results))
-            names.update(zip(equation.outvars, results, strict=True))
-        return [name_of(x) for x in jaxpr.outvars]
-
-    def evaluate_round(self) -> None:
-        """Evaluate all that waits for no sum, and then the sums themselves."""
-        waiting: list[_Operation] = []
-        sums: list[_Sum] = []
-        for operation in self.waiting:
-            if any(name not in self.values for name in operation.operands):
-                waiting.append(operation)
-            elif found := _Sum.of(operation):
-                sums.append(found)
-            else:
-                operands = [self.values[name] for name in operation.operands]
-                results = jax.core.eval_jaxpr(_join_within(operation.jaxpr), [], *operands)
-                self.values.update(zip(operation.results, results, strict=True))
-        self.waiting = waiting
-        self._evaluate_rows([x for x in sums if x.gives_few])
-        self._evaluate_alike([x for x in sums if not x.gives_few])
-
-    def _evaluate_rows(self, sums: list[_Sum]) -> None:
-        """Evaluate sums that give few totals each, of which each is that of one row or of several."""
-        for length, group in _group_sums(sums):
-            rows = [x.rows(self.values[x.operand], length) for x in group]
-            totals = iter(_add_up(list(itertools.chain(*rows)), (0,)))
-            for x, own in zip(group, rows, strict=True):
-                parts = jnp.stack([next(totals) for _ in own]).reshape(*x.totals, -1)
-                self.values[x.result] = jnp.sum(parts, axis=-1)
-
-    def _evaluate_alike(self, sums: list[_Sum]) -> None:
-        """Evaluate sums over the same axes of arrays of the same shape."""
-        alike: dict[Any, list[_Sum]] = {}
-        for x in sums:
-            alike.setdefault((x.shape, x.dtype, x.axes), []).append(x)
-        for (_, _, axes), group in alike.items():
-            results = _add_up([self.values[x.operand] for x in group], axes)
-            self.values.update(zip([x.result for x in group], results, strict=True))
+def evaluate_joined(operations: Sequence[Operation], values: dict[int, Any]) -> None:
+    """Add the results of all operations to `values`, with joined sums."""
+    while operations:
+        operations = _evaluate_round(operations, values)
 
 
-def _join_within(jaxpr: Any) -> Any:
-    """A program of one equation. Where that is a loop or a choice, sums are joined in its programs."""
-    (equation,) = jaxpr.eqns
+def _evaluate_round(operations: Sequence[Operation], values: dict[int, Any]) -> list[Operation]:
+    """Evaluate all that waits for no sum, and then the sums themselves; what still waits."""
+    waiting: list[Operation] = []
+    sums: list[Sum] = []
+    for operation in operations:
+        if any(name not in values for name in operation.operands):
+            waiting.append(operation)
+        elif found := Sum.of(operation):
+            sums.append(found)
+        elif _adds_few(operation):
+            x, axes = values[operation.operands[0]], operation.equation.params["axes"]
+            values[operation.results[0]] = _add_one_by_one(x, axes)
+        else:
+            _join_within(operation).evaluate(values)
+    _evaluate_rows([x for x in sums if x.gives_few], values)
+    _evaluate_alike([x for x in sums if not x.gives_few], values)
+    return waiting
+
+
+def _evaluate_rows(sums: list[Sum], values: dict[int, Any]) -> None:
+    """Evaluate sums that give few totals each, of which each is that of one row or of several."""
+    for length, group in _group_sums(sums):
+        rows = [x.rows(values[x.operand], length) for x in group]
+        totals = iter(_add_up(list(itertools.chain(*rows)), (0,)))
+        for x, own in zip(group, rows, strict=True):
+            parts = [next(totals) for _ in own]
+            # One by one: a reduction would be a launch of its own.
+            n = len(parts) // math.prod(x.totals)
+            each = [functools.reduce(operator.add, parts[k : k + n]) for k in range(0, len(parts), n)]
+            values[x.result] = jnp.stack(each).reshape(x.totals)
+
+
+def _evaluate_alike(sums: list[Sum], values: dict[int, Any]) -> None:
+    """Evaluate sums over the same axes of arrays of the same shape."""
+    alike: dict[Any, list[Sum]] = {}
+    for x in sums:
+        alike.setdefault((x.shape, x.dtype, x.axes), []).append(x)
+    for (_, _, axes), group in alike.items():
+        results = _add_up([values[x.operand] for x in group], axes)
+        values.update(zip([x.result for x in group], results, strict=True))
+
+
+def _join_within(operation: Operation) -> Operation:
+    """An operation. Where that is a loop or a choice, sums are joined in its programs."""
+    equation = operation.equation
     name = _PROGRAMS.get(equation.primitive.name)
-    if name is None or not has_operation(jaxpr, _SUMS):
-        return jaxpr
+    if name is None or not has_operation(operation.jaxpr, _SUMS):
+        return operation
 
     def join(closed: Any) -> Any:
         function = functools.partial(jax.core.eval_jaxpr, closed.jaxpr, closed.consts)
@@ -179,15 +153,32 @@ def _join_within(jaxpr: Any) -> Any:
 
     programs = equation.params[name]
     joined = tuple(map(join, programs)) if name == "branches" else join(programs)
-    return jaxpr.replace(eqns=[equation.replace(params=equation.params | {name: joined})])
+    equation = equation.replace(params=equation.params | {name: joined})
+    return operation._replace(jaxpr=operation.jaxpr.replace(eqns=[equation]))
 
 
-def _group_sums(sums: list[_Sum]) -> list[tuple[int, list[_Sum]]]:
+def _adds_few(operation: Operation) -> bool:
+    """Whether it is a sum over an axis of a small array, of components of a vector say."""
+    equation = operation.equation
+    if equation.primitive.name not in _SUMS:
+        return False
+    x, totals = equation.invars[0].aval, equation.outvars[0].aval
+    return 0 < x.size <= _SMALL and x.size <= _FEW * totals.size
+
+
+def _add_one_by_one(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum over some axes; a reduction would be a launch of its own, and not part of another."""
+    x = jnp.moveaxis(x, axes, range(len(axes)))
+    x = x.reshape(-1, *x.shape[len(axes) :])
+    return functools.reduce(operator.add, [x[k] for k in range(len(x))])
+
+
+def _group_sums(sums: list[Sum]) -> list[tuple[int, list[Sum]]]:
     """Sums whose numbers are rows of one length and dtype, and that length.
 
     Rows filled up with zeros, where lengths nearly agree, take more launches than they save.
     """
-    groups: list[tuple[int, list[_Sum]]] = []
+    groups: list[tuple[int, list[Sum]]] = []
     for x in sorted(sums, key=lambda x: x.length):
         for length, group in groups:
             if x.length % length == 0 and x.length <= _FEW * length and x.dtype == group[0].dtype:

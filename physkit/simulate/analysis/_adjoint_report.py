@@ -16,7 +16,7 @@ from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
 from ..adjoint._forward_mode import Forward
 from ..adjoint._nested_checkpoint import NestedCheckpoint
-from ..adjoint._packed_residuals import pack_residuals
+from ..adjoint._packed_step import pack_step
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
 from ..loop._carry import Carry
@@ -221,7 +221,7 @@ def _make_loop(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
         sim, carry = eqx.combine(floats, rest)
         plan = sim.integrator.prepare(carry.state, sim.dt)
         body = make_block_body(
-            sim.intervals, sim.adjoint, pack_scalars((sim, plan)), pack_residuals
+            sim.intervals, sim.adjoint, pack_scalars((sim, plan)), pack_step
         )
         out = sim.adjoint.repeat(body, carry, blocks)
         return eqx.filter(out, eqx.is_inexact_array)

@@ -25,7 +25,7 @@ from physkit.core import (
 )
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
-from ..adjoint._packed_residuals import pack_residuals
+from ..adjoint._packed_step import pack_step
 from ._carry import Carry, state_faults
 from ._migrate import migrate
 from ._nested_loop import add_time_axis, forward_level, nest_loops
@@ -97,7 +97,7 @@ def advance(
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
     bits = state_faults(carry.state)  # here and at the end: a fault may come and go
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    block = make_block_body(sim.intervals, adjoint, pack_scalars((sim, plan)), pack_residuals)
+    block = make_block_body(sim.intervals, adjoint, pack_scalars((sim, plan)), pack_step)
     carry, frames = adjoint.advance(sim, carry, blocks, block)
     carry, health = _check_end(sim, plan, carry)
     return carry, frames, Health(bits | health.bits)

@@ -1,0 +1,157 @@
+"""Sums for the cotangents of parameters once after a loop, instead of once a step.
+
+The cotangent of a parameter θ that no step changes is
+
+    θ̄ = Σₙ L(Σₓ aₙ(x)) = L(Σₓ Σₙ aₙ(x)),    L linear and the same in all steps n,
+
+a sum over all cells x. On the right, a step only adds the array aₙ to those of other steps, which takes no
+launch of its own on a GPU, as a sum over cells does.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+
+from ._array_layout import Joined
+from ._joined_sums import Sum, evaluate_joined
+from ._step_derivative import Arrays, StepDerivative
+from ._traced_program import Marks, Operation, TracedProgram
+
+_MAX_BYTES = 2**23  # of an array; to read and write a larger one takes longer than the sum
+_LINEAR = frozenset(
+    {"neg", "add", "add_any", "sub", "reduce_sum", "broadcast_in_dim", "reshape", "squeeze", "slice"}
+    | {"concatenate", "pad", "transpose", "convert_element_type", "copy"}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredSums:
+    """The transpose of a step's derivative in two parts: that of each turn of a loop, and that after the loop.
+
+    - `border`: names of what the first part gives to the second: arrays that turns add up.
+    - `steady`: names of what else the second reads, which is the same in all turns.
+    - `is_late`: which cotangents come from the second part.
+    """
+
+    program: TracedProgram
+    turn: list[Operation]
+    late: list[Operation]
+    border: list[int]
+    steady: list[int]
+    is_late: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, derivative: StepDerivative, kept: Any) -> "DeferredSums":
+        """Of the shapes of what it keeps."""
+        program = TracedProgram(derivative.linear.transpose, kept, derivative.shapes)
+        steady_flags = derivative.steady
+        kept_names = program.inputs[: len(steady_flags)]
+        linear = set(program.inputs[len(steady_flags) :])
+        changing = {x for x, steady in zip(kept_names, steady_flags, strict=True) if not steady}
+        for operation in program.operations:
+            operation.mark(linear)
+            operation.mark(changing)
+        may_wait = [derivative.program.is_constant[k] for k in derivative.varying]
+        late = _find_late(program, linear, changing, may_wait)
+        made = {x for operation in late for x in operation.results}
+        names = [x for operation in late for x in operation.operands if x not in made]
+        border = list(dict.fromkeys(x for x in names if x in linear))
+        needed = {x for x in names if x not in linear}
+        turn = [operation for operation in program.operations if not made & set(operation.results)]
+        before = []
+        for operation in reversed(turn):
+            if needed & set(operation.results):
+                before.append(operation)
+                needed |= set(operation.operands)
+        steady = list(itertools.compress(kept_names, steady_flags))
+        is_late = tuple(x in made for x in program.results)
+        return cls(program, turn, [*before[::-1], *late], border, steady, is_late)
+
+    @property
+    def shapes(self) -> list[Any]:
+        """Of what the first part gives to the second."""
+        avals = {
+            name: variable.aval
+            for operation in self.program.operations
+            for name, variable in zip(operation.results, operation.equation.outvars, strict=True)
+        }
+        return [jax.ShapeDtypeStruct(avals[x].shape, avals[x].dtype) for x in self.border]
+
+    def spread(self, steady: Arrays, directions: Arrays) -> Arrays:
+        """The transpose of the second part, of the directions whose cotangents it gives."""
+        if not self.border:
+            return []
+        transpose = jax.linear_transpose(partial(self.evaluate_late, steady), self.shapes)
+        return list(transpose(directions)[0])
+
+    def evaluate_turn(self, kept: Joined, cotangents: Arrays) -> tuple[Arrays, list[Any]]:
+        """What a turn gives to the second part, and the cotangents; None for those of the second part."""
+        inputs = jax.tree.leaves((kept, cotangents))
+        values = self.program.constants | dict(zip(self.program.inputs, inputs, strict=True))
+        evaluate_joined(self.turn, values)
+        return [values[x] for x in self.border], [values.get(x) for x in self.program.results]
+
+    def evaluate_late(self, steady: Arrays, border: Arrays) -> Arrays:
+        """The cotangents of the second part."""
+        values = self.program.constants | dict(
+            zip([*self.steady, *self.border], [*steady, *border], strict=True)
+        )
+        for operation in self.late:
+            operation.evaluate(values)
+        return [values[x] for x in itertools.compress(self.program.results, self.is_late)]
+
+
+def _find_late(
+    program: TracedProgram, linear: Marks, changing: Marks, may_wait: Sequence[bool]
+) -> list[Operation]:
+    """The operations that can wait until the loop has ended: sums, and what depends on them."""
+    late: list[Operation] = []
+    made: Marks = set()
+    for operation in program.operations:
+        begins = _is_small_sum(operation) and operation.operands[0] in linear
+        if begins or any(x in made for x in operation.operands):
+            late.append(operation)
+            made |= set(operation.results)
+    # What is needed within a turn cannot wait, and then nothing before it.
+    stays = {x for x, wait in zip(program.results, may_wait, strict=True) if not wait}
+    found: list[Operation] = []
+    chosen = {id(operation) for operation in late}
+    for operation in reversed(program.operations):
+        is_found = (
+            id(operation) in chosen
+            and not stays & set(operation.results)
+            and _is_linear(operation, linear)
+            and not any(x in changing for x in operation.operands if x not in linear)
+        )
+        if is_found:
+            found.append(operation)
+        else:
+            stays |= set(operation.operands)
+    return found[::-1] if any(map(Sum.of, found)) else []
+
+
+def _is_small_sum(operation: Operation) -> bool:
+    found = Sum.of(operation)
+    return found is not None and found.num_bytes <= _MAX_BYTES
+
+
+def _is_linear(operation: Operation, linear: Marks) -> bool:
+    """Whether it is linear in its operands that are cotangents, whatever the others are."""
+    equation, name = operation.equation, operation.equation.primitive.name
+    if name == "reduce_sum":
+        return _is_small_sum(operation) or equation.invars[0].aval.size <= 2**11
+    if name in _LINEAR:
+        return True
+    names = iter(operation.operands)
+    marks = [not hasattr(x, "val") and next(names) in linear for x in equation.invars]
+    if name == "mul":
+        return sum(marks) == 1
+    if name == "div":
+        return marks == [True, False]
+    return name == "select_n" and not marks[0]
+
+

@@ -1,0 +1,121 @@
+"""The derivative of a loop's turn, in a form that is cheap to transpose: what all turns have in common goes first."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from physkit.core import linear_call
+
+from ._array_layout import ArrayLayout, Joined
+from ._deferred_sums import DeferredSums
+from ._step_derivative import Arrays, StepDerivative, StepProgram, places_of_equals
+
+_FEW = 128  # numbers of an array that is joined with others
+# Of what no step changes, as a constant of the loop, and of what steps change.
+Directions: TypeAlias = tuple[Joined, Arrays]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopDerivative:
+    """The derivative of each turn, by what no step changes and by the carry.
+
+    Directions of constants are spread before the loop where the transpose has sums (`DeferredSums`), and those
+    of few numbers are one array, so that the transpose adds up arrays, few of them, and sums after the loop.
+    """
+
+    step: StepDerivative
+    sums: DeferredSums
+    _steady: Arrays  # what `sums` reads after the loop
+    _places: tuple[int, ...]  # for each array that is spread, the first with the same numbers
+    _layout: ArrayLayout  # of those that are first, and of directions of constants
+
+    @classmethod
+    def trace(
+        cls, program: StepProgram, inputs: Arrays, is_varying: list[bool]
+    ) -> "LoopDerivative":
+        """By what varies in any turn if this does before the first."""
+        step = _trace_step(program, inputs, is_varying)
+        sums = DeferredSums.of(step, jax.eval_shape(lambda x: step.evaluate(x)[1], inputs))
+        # Of what no step changes, any state gives the values.
+        kept = jax.tree.leaves(step.evaluate(inputs)[1])
+        steady = list(itertools.compress(kept, step.steady))
+        constants = [inputs[k] for k in step.varying if program.is_constant[k]]
+        late = [inputs[k] for k in itertools.compress(step.varying, sums.is_late)]
+        places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
+        arrays = [*(x for k, x in enumerate(sums.shapes) if k in places), *constants]
+        layout = ArrayLayout.of(arrays, [math.prod(x.shape) <= _FEW for x in arrays])
+        return cls(step, sums, steady, tuple(places), layout)
+
+    @property
+    def is_constant(self) -> list[bool]:
+        """Of each direction."""
+        return [self.step.program.is_constant[k] for k in self.step.varying]
+
+    def prepare(self, directions: Arrays) -> Directions:
+        """Directions, of what no step changes and of what the first finds, as turns take them."""
+        spread = self.sums.spread(
+            self._steady, list(itertools.compress(directions, self.sums.is_late))
+        )
+        firsts = [x for k, x in enumerate(spread) if k in self._places]
+        constants = itertools.compress(directions, self.is_constant)
+        moving = [x for x, c in zip(directions, self.is_constant, strict=True) if not c]
+        return self._layout.join([*firsts, *constants]), moving
+
+    def apply(self, kept: Joined, directions: Directions) -> list[Any]:
+        """The derivative of each result of a turn; None for those that have none."""
+        shapes = self.step.shapes
+        return self.step.place(
+            linear_call(_Forward(self), _Backward(self), kept, directions, shapes)
+        )
+
+    def directions(self, directions: Directions) -> Arrays:
+        """All of them, in the order of the step's."""
+        constants, moving = directions
+        num_spread = len(set(self._places))
+        given, changing = iter(self._layout.split(constants)[num_spread:]), iter(moving)
+        return [next(given if constant else changing) for constant in self.is_constant]
+
+    def cotangents(self, border: Arrays, of_step: Arrays) -> Directions:
+        """What a turn adds to the cotangents of what no step changes, and those of what steps change."""
+        added: dict[int, Any] = {}
+        for place, x in zip(self._places, border, strict=True):
+            added[place] = added[place] + x if place in added else x
+        shapes = self.step.linear.shapes
+        # Their part goes by way of what is spread.
+        full = [jnp.zeros(*s) if x is None else x for x, s in zip(of_step, shapes, strict=True)]
+        constants = itertools.compress(full, self.is_constant)
+        moving = [x for x, constant in zip(full, self.is_constant, strict=True) if not constant]
+        return self._layout.join([*added.values(), *constants]), moving
+
+
+@dataclass(frozen=True, eq=False)
+class _Forward:
+    """Forward, what is spread has no part: directions of constants are there as they are."""
+
+    loop: LoopDerivative
+
+    def __call__(self, kept: Joined, directions: Directions) -> Arrays:
+        return self.loop.step.linear(kept, self.loop.directions(directions))
+
+
+@dataclass(frozen=True, eq=False)
+class _Backward:
+    loop: LoopDerivative
+
+    def __call__(self, kept: Joined, cotangents: Arrays) -> Directions:
+        return self.loop.cotangents(*self.loop.sums.evaluate_turn(kept, cotangents))
+
+
+def _trace_step(program: StepProgram, inputs: Arrays, is_varying: list[bool]) -> StepDerivative:
+    while True:
+        varying = [k for k, varies in enumerate(is_varying) if varies]
+        derivative = StepDerivative.trace(program, inputs, varying)
+        moving = [False] * (len(inputs) - len(derivative.moving)) + list(derivative.moving)
+        wider = [a or b for a, b in zip(is_varying, moving, strict=True)]
+        if wider == is_varying:
+            return derivative
+        is_varying = wider

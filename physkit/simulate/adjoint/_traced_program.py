@@ -1,0 +1,82 @@
+"""A traced program as a list of operations without calls, to be evaluated in another order or in parts."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from physkit.core import called_program, mark_results
+
+Marks = set[int]  # names
+
+
+class Operation(NamedTuple):
+    """An operation of a `TracedProgram`, a traced program of one equation; operands and results by name."""
+
+    jaxpr: Any
+    operands: list[int]
+    results: list[int]
+
+    @property
+    def equation(self) -> Any:
+        return self.jaxpr.eqns[0]
+
+    def mark(self, marks: Marks) -> None:
+        """Add to `marks` those of its results that depend on what is marked."""
+        given = [x in marks for x in self.operands]
+        if any(given):
+            found = mark_results(self.jaxpr, given)
+            marks.update(x for x, mark in zip(self.results, found, strict=True) if mark)
+
+    def evaluate(self, values: dict[int, Any]) -> None:
+        """Add its results to `values`."""
+        results = jax.core.eval_jaxpr(self.jaxpr, [], *(values[x] for x in self.operands))
+        values.update(zip(self.results, results, strict=True))
+
+
+class TracedProgram:
+    """A function as a list of operations; calls within it are replaced by what they call.
+
+    **Attributes:**
+
+    - `constants`: values that are known, by name; names are numbers.
+    - `inputs`, `results`: names of the leaves of its arguments and of what it returns.
+    - `operations`: in an order in which they can be evaluated.
+    """
+
+    def __init__(self, function: Callable[..., Sequence[Any]], *args: Any) -> None:
+        """Of arguments or their shapes."""
+        closed = jax.make_jaxpr(function)(*args)
+        self.constants: dict[int, Any] = {}
+        self.operations: list[Operation] = []
+        self._names = itertools.count()
+        self.inputs = [next(self._names) for _ in closed.in_avals]
+        self.results = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *self.inputs])
+
+    def _name_all(self, constants: Sequence[Any]) -> list[int]:
+        names = [next(self._names) for _ in constants]
+        self.constants.update(zip(names, constants, strict=True))
+        return names
+
+    def _inline(self, jaxpr: Any, inputs: list[int]) -> list[int]:
+        """Append the operations of `jaxpr`, of its constants and arguments; the names of its results."""
+        names = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+
+        def name_of(x: Any) -> int:
+            return self._name_all([x.val])[0] if hasattr(x, "val") else names[x]
+
+        for equation in jaxpr.eqns:
+            if called := called_program(equation):
+                program, constants = called
+                operands = [*self._name_all(constants), *map(name_of, equation.invars)]
+                results = self._inline(program, operands)
+            else:
+                variables = [x for x in equation.invars if not hasattr(x, "val")]
+                one = jaxpr.replace(
+                    constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation]
+                )
+                results = [next(self._names) for _ in equation.outvars]
+                self.operations.append(Operation(one, [names[x] for x in variables], results))
+            names.update(zip(equation.outvars, results, strict=True))
+        return [name_of(x) for x in jaxpr.outvars]
