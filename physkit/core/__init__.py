@@ -184,6 +184,7 @@ from .numerics._linear_call import (
     linear_call as linear_call,
     trace_linear_call as trace_linear_call,
     vary_alike as vary_alike,
+    varying_axes as varying_axes,
 )
 from .numerics._matrix_products import (
     at_full_precision as at_full_precision,

@@ -104,10 +104,16 @@ def test_a_loop_stores_one_array_and_not_what_no_step_changes():
 
 
 def repeat(step, x, length=STEPS):
+    return Direct().repeat(packing.pack_step(step), x, length)[0]
+
+
+def repeat_alone(step, x, length=STEPS):
+    """As within other loops than physkit's."""
     return jax.lax.scan(packing.pack_step(step), x, None, length=length)[0]
 
 
-def test_second_derivatives_batches_and_single_precision():
+@pytest.mark.parametrize("repeat", [repeat, repeat_alone])
+def test_second_derivatives_batches_and_single_precision(repeat):
     step = lambda x, _=None: (jnp.sin(x) * x, None)
     plain = lambda x: jax.lax.scan(step, x, None, length=STEPS)[0]
     for dtype in (np.float32, np.float64):
@@ -120,7 +126,8 @@ def test_second_derivatives_batches_and_single_precision():
         np.testing.assert_allclose(batched, jax.vmap(jax.grad(plain))(x), rtol=1e-5)
 
 
-def test_what_has_no_derivative_gets_none():
+@pytest.mark.parametrize("repeat", [repeat, repeat_alone])
+def test_what_has_no_derivative_gets_none(repeat):
     """Whole numbers, what is only handed on, and what a derivative does not go through."""
 
     def step(carry, _rows=None):
@@ -135,7 +142,8 @@ def test_what_has_no_derivative_gets_none():
     np.testing.assert_allclose(gradient, 1.5**STEPS)
 
 
-def test_a_derivative_for_reverse_mode_only_is_left_as_it_is():
+@pytest.mark.parametrize("repeat", [repeat, repeat_alone])
+def test_a_derivative_for_reverse_mode_only_is_left_as_it_is(repeat):
     @jax.custom_vjp
     def double(x):
         return 2 * x
@@ -192,3 +200,24 @@ def most_stacked(function, x):
                 yield from counts(inner)
 
     return max(counts(jax.make_jaxpr(jax.grad(lambda x: jnp.sum(function(x)[2])))(x).jaxpr))
+
+
+def test_steps_under_shard_map_that_keeps_account_of_what_differs():
+    """Of a parameter that all devices have in common, and of one that a step changes in the same way on all."""
+
+    def loss(parameter, x):
+        def step(carry, _=None):
+            x, factor = carry
+            return (x + parameter * jnp.sin(x) * factor, factor * parameter), {}
+
+        step = packing.pack_step(step)
+        return jnp.sum(Direct().repeat(step, (x, jnp.float64(0.5)), STEPS)[0][0] ** 2)
+
+    gradient = jax.grad(loss, (0, 1))
+    spec, axes = jax.sharding.PartitionSpec, (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((1,), ("devices",), axis_types=axes)
+    specs = spec(), spec("devices")
+    on_devices = jax.shard_map(gradient, mesh=mesh, in_specs=specs, out_specs=specs)
+    arguments = jnp.float64(0.3), jnp.linspace(0.0, 1.0, 20)
+    for found, expected in zip(on_devices(*arguments), gradient(*arguments), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -121,8 +121,8 @@ def vary_alike(leaves: Leaves, others: Leaves | None = None) -> Leaves:
 
     Where `jax.shard_map` keeps account of that. Of one that is equal everywhere cotangents are summed.
     """
-    own = [_varying_axes(jax.typeof(x)) for x in leaves]
-    union = frozenset().union(*own, *(_varying_axes(jax.typeof(x)) for x in others or ()))
+    own = [varying_axes(jax.typeof(x)) for x in leaves]
+    union = frozenset().union(*own, *(varying_axes(jax.typeof(x)) for x in others or ()))
     missing = [tuple(sorted(union - axes)) for axes in own]
     return [
         jax.lax.pcast(x, axes, to="varying") if axes else x
@@ -130,7 +130,8 @@ def vary_alike(leaves: Leaves, others: Leaves | None = None) -> Leaves:
     ]
 
 
-def _varying_axes(aval: Any) -> frozenset:
+def varying_axes(aval: Any) -> frozenset:
+    """The axes of a mesh along which an array differs, where `jax.shard_map` keeps account of that."""
     return getattr(getattr(aval, "manual_axis_type", None), "varying", frozenset())
 
 
@@ -162,7 +163,7 @@ def _evaluate(*args, forward, transpose, num_residuals, shapes):
 
 def _abstract_eval(*args, shapes, **params):
     del params
-    if not _varying_axes(args[0]):
+    if not varying_axes(args[0]):
         return [jax.core.ShapedArray(*shape) for shape in shapes]
     mesh, varying = args[0].sharding, args[0].manual_axis_type
     return [

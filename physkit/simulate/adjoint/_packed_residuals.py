@@ -12,7 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from physkit.core import has_operation, num_scan_constants
+from physkit.core import has_operation, num_scan_constants, varying_axes
 
 from ._step_derivative import Arrays, StepDerivative, StepProgram
 
@@ -22,8 +22,13 @@ _BACKWARD_ONLY = frozenset({"custom_vjp_call", "custom_vjp_call_jaxpr"})
 
 
 def can_be_packed(closed: Any) -> bool:
-    """Whether a traced step has no effects, as collectives over devices have, and derivatives of both modes."""
-    return not (closed.effects or has_operation(closed.jaxpr, _BACKWARD_ONLY))
+    """Whether a traced step has no effects, as collectives over devices have, and derivatives of both modes.
+
+    Nor where `jax.shard_map` keeps account of what differs between devices: what is joined would differ in all.
+    """
+    avals = [*closed.in_avals, *map(jax.typeof, closed.consts)]
+    differs = any(map(varying_axes, avals))
+    return not (differs or closed.effects or has_operation(closed.jaxpr, _BACKWARD_ONLY))
 
 
 def pack_turn(closed: Any, num_fixed: int, inputs: Sequence[Any]) -> list[Any]:
