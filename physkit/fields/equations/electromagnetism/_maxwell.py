@@ -54,11 +54,12 @@ Increments: TypeAlias = dict[str, FieldIncrement]
 
 
 class MaxwellPlan(NamedTuple):
-    """What media and layers come to on a grid: by component of E, and by derivative and side."""
+    """What media, layers and sources come to on a grid: by component of E, by derivative and side, each."""
 
     media: dict[str, Medium]
     poles: dict[str, Pole | None]
     layers: dict[str, LayerFactors]
+    sources: tuple[AbstractSource, ...]
 
 
 class Maxwell(AbstractTendency):
@@ -185,7 +186,7 @@ class Maxwell(AbstractTendency):
         return self._vacuum_speed * jnp.sqrt(square)
 
     def prepare(self, state: State, dt: Array) -> MaxwellPlan:
-        """Media and layers on the grid, for steps of length `dt`."""
+        """Media, layers and sources on the grid, for steps of length `dt`."""
         field = self.field(state)
         grid, media, poles, layers = field.grid, {}, {}, {}
         for name, part in field.electric.items():
@@ -197,7 +198,8 @@ class Maxwell(AbstractTendency):
                 name, side = key.split()
                 place = getattr(field, name).location
                 layers[key] = self.layer.factors(grid, place, side, dt, self._vacuum_speed)
-        return MaxwellPlan(media, poles, layers)
+        sources = tuple(source.prepare(grid, dt) for source in self.sources)
+        return MaxwellPlan(media, poles, layers, sources)
 
     def magnetic_increments(
         self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField
@@ -321,7 +323,7 @@ class Maxwell(AbstractTendency):
                 total = slope if sign > 0 else -slope
             else:
                 total = total + slope if sign > 0 else total - slope
-        for source in self.sources:
+        for source in plan.sources:
             total = recomputed(source.add_to_curl)(total, clock, field.grid, name)
         return total, memory
 

@@ -134,27 +134,15 @@ class PlaneWave(AbstractIncidentWave):
     def extent(self, grid: Grid, axis: int) -> tuple[int, int] | None:
         return None if grid.periodic[axis] else (self.margin, grid.shape[axis] - self.margin)
 
-    def incident(self, clock: Clock, grid: Grid, name: str, x: Sequence[Array]) -> Array:
-        unit = self.direction / jnp.sqrt(jnp.sum(self.direction**2))
-        slowness, curl_of = self._slowness(clock.dt, grid, unit)
-        delay = jnp.zeros((), clock.dt.dtype)
-        for axis in range(grid.dimension):
-            low, high = self.extent(grid, axis) or (0, grid.shape[axis])
-            h = grid.spacing[axis]
-            corner = jnp.where(unit[axis] < 0, high * h, low * h)
-            delay = delay + slowness[axis] * (x[axis] - corner)
-        i = AXES.index(name[1])
-        if name[0] == "E":
-            size = self.polarization[i]
-        else:
-            j, k = (i + 1) % 3, (i + 2) % 3
-            size = (curl_of[j] * self.polarization[k] - curl_of[k] * self.polarization[j]) * (
-                self.speed / self.impedance
-            )
-        return size * self.waveform(clock.t - delay)
+    def prepare(self, grid: Grid, dt: Array) -> "_PreparedPlaneWave":
+        return _PreparedPlaneWave(self, *self._slowness(dt, grid))
 
-    def _slowness(self, dt: Array, grid: Grid, unit: Array) -> tuple[Array, Array]:
+    def incident(self, clock: Clock, grid: Grid, name: str, x: Sequence[Array]) -> Array:
+        return self.prepare(grid, clock.dt).incident(clock, grid, name, x)
+
+    def _slowness(self, dt: Array, grid: Grid) -> tuple[Array, Array]:
         """k/ω `[d]`, and the same with sines of grid waves in place of k and ω, `[3]`, which H follows from."""
+        unit = self.direction / jnp.sqrt(jnp.sum(self.direction**2))
         spatial = jnp.zeros(3 - grid.dimension, unit.dtype)
         if self.frequency is None:
             k = unit / self.speed
@@ -168,3 +156,33 @@ class PlaneWave(AbstractIncidentWave):
             k = k - excess / jnp.sum(jnp.sin(half) * jnp.cos(half) * unit / h)
         sines = 2 / h * jnp.sin(0.5 * k * unit * h) / (2 / dt * jnp.sin(0.5 * omega * dt))
         return k * unit / omega, jnp.concatenate([sines, spatial])
+
+
+class _PreparedPlaneWave(AbstractIncidentWave):
+    """A plane wave on a grid, and how slow it is there."""
+
+    wave: PlaneWave
+    slowness: Float[Array, " d"]
+    curl_of: Float[Array, " 3"]
+
+    def faces(self, grid: Grid) -> list[Face]:
+        return self.wave.faces(grid)
+
+    def extent(self, grid: Grid, axis: int) -> tuple[int, int] | None:
+        return self.wave.extent(grid, axis)
+
+    def incident(self, clock: Clock, grid: Grid, name: str, x: Sequence[Array]) -> Array:
+        wave, delay = self.wave, jnp.zeros((), clock.dt.dtype)
+        for axis in range(grid.dimension):
+            low, high = self.extent(grid, axis) or (0, grid.shape[axis])
+            h = grid.spacing[axis]
+            corner = jnp.where(wave.direction[axis] < 0, high * h, low * h)
+            delay = delay + self.slowness[axis] * (x[axis] - corner)
+        i = AXES.index(name[1])
+        if name[0] == "E":
+            size = wave.polarization[i]
+        else:
+            j, k = (i + 1) % 3, (i + 2) % 3
+            across = self.curl_of[j] * wave.polarization[k] - self.curl_of[k] * wave.polarization[j]
+            size = across * (wave.speed / wave.impedance)
+        return size * wave.waveform(clock.t - delay)

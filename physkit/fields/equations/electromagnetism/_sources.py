@@ -36,6 +36,11 @@ class AbstractSource(Module):
     def add_to_curl(self, curl: Array, clock: Clock, grid: Grid, name: str) -> Array:
         """∇×H − J where `name` is a component of E, ∇×E + M where it is one of H, at `clock.t`."""
 
+    def prepare(self, grid: Grid, dt: Array) -> "AbstractSource":
+        """The source as steps of length `dt` take it, with what is the same in all of them."""
+        del grid, dt
+        return self
+
     def check_grid(self, grid: Grid) -> None:
         """**Errors:** where the source does not fit the grid."""
         del grid
