@@ -21,7 +21,7 @@ from ._joined_sums import Sum, evaluate_joined
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import Marks, Operation, TracedProgram
 
-_MAX_BYTES = 2**23  # of an array; to read and write a larger one takes longer than the sum
+_MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
 _LINEAR = frozenset(
     {"neg", "add", "add_any", "sub", "reduce_sum", "broadcast_in_dim", "reshape", "squeeze", "slice"}
     | {"concatenate", "pad", "transpose", "convert_element_type", "copy"}
@@ -33,7 +33,7 @@ class DeferredSums:
     """The transpose of a step's derivative in two parts: that of each turn of a loop, and that after the loop.
 
     - `border`: names of what the first part gives to the second: arrays that turns add up.
-    - `steady`: names of what else the second reads, which is the same in all turns.
+    - `steady`: which of the arrays that are kept the second reads; they are the same in all turns.
     - `is_late`: which cotangents come from the second part.
     """
 
@@ -41,17 +41,17 @@ class DeferredSums:
     turn: list[Operation]
     late: list[Operation]
     border: list[int]
-    steady: list[int]
+    steady: tuple[bool, ...]
     is_late: tuple[bool, ...]
 
     @classmethod
     def of(cls, derivative: StepDerivative, kept: Any) -> "DeferredSums":
         """Of the shapes of what it keeps."""
         program = TracedProgram(derivative.linear.transpose, kept, derivative.shapes)
-        steady_flags = derivative.steady
-        kept_names = program.inputs[: len(steady_flags)]
-        linear = set(program.inputs[len(steady_flags) :])
-        changing = {x for x, steady in zip(kept_names, steady_flags, strict=True) if not steady}
+        is_steady = derivative.steady
+        kept_names = program.inputs[: len(is_steady)]
+        linear = set(program.inputs[len(is_steady) :])
+        changing = {x for x, steady in zip(kept_names, is_steady, strict=True) if not steady}
         for operation in program.operations:
             operation.mark(linear)
             operation.mark(changing)
@@ -67,7 +67,7 @@ class DeferredSums:
             if needed & set(operation.results):
                 before.append(operation)
                 needed |= set(operation.operands)
-        steady = list(itertools.compress(kept_names, steady_flags))
+        steady = tuple(x in needed for x in kept_names)
         is_late = tuple(x in made for x in program.results)
         return cls(program, turn, [*before[::-1], *late], border, steady, is_late)
 
@@ -76,8 +76,8 @@ class DeferredSums:
         """Of what the first part gives to the second."""
         avals = {
             name: variable.aval
-            for operation in self.program.operations
-            for name, variable in zip(operation.results, operation.equation.outvars, strict=True)
+            for operation in self.late
+            for name, variable in zip(operation.operands, operation.jaxpr.invars, strict=True)
         }
         return [jax.ShapeDtypeStruct(avals[x].shape, avals[x].dtype) for x in self.border]
 
@@ -97,9 +97,8 @@ class DeferredSums:
 
     def evaluate_late(self, steady: Arrays, border: Arrays) -> Arrays:
         """The cotangents of the second part."""
-        values = self.program.constants | dict(
-            zip([*self.steady, *self.border], [*steady, *border], strict=True)
-        )
+        names = [*itertools.compress(self.program.inputs, self.steady), *self.border]
+        values = self.program.constants | dict(zip(names, [*steady, *border], strict=True))
         for operation in self.late:
             operation.evaluate(values)
         return [values[x] for x in itertools.compress(self.program.results, self.is_late)]

@@ -41,8 +41,8 @@ class LoopDerivative:
         step = _trace_step(program, inputs, is_varying)
         sums = DeferredSums.of(step, jax.eval_shape(lambda x: step.evaluate(x)[1], inputs))
         # Of what no step changes, any state gives the values.
-        kept = jax.tree.leaves(step.evaluate(inputs)[1])
-        steady = list(itertools.compress(kept, step.steady))
+        kept = jax.tree.leaves(step.evaluate(inputs)[1]) if any(sums.steady) else []
+        steady = list(itertools.compress(kept, sums.steady))
         constants = [inputs[k] for k in step.varying if program.is_constant[k]]
         late = [inputs[k] for k in itertools.compress(step.varying, sums.is_late)]
         places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
