@@ -17,7 +17,7 @@ Joined: TypeAlias = tuple[list[Array], list[Any]]
 class ArrayLayout:
     """Where each of several arrays lies: within one array of its dtype, or by itself.
 
-    - `groups`: for each dtype, (place in the list, shape) of those that are joined.
+    - `groups`: for each group and dtype, (place in the list, shape) of those that are joined.
     - `alone`: places in the list of the others.
     """
 
@@ -25,13 +25,13 @@ class ArrayLayout:
     alone: tuple[int, ...]
 
     @classmethod
-    def of(cls, arrays: Sequence[Any], is_joined: Sequence[bool]) -> "ArrayLayout":
-        """The layout of `arrays`, of which these are joined."""
+    def of(cls, arrays: Sequence[Any], names: Sequence[str | None]) -> "ArrayLayout":
+        """The layout of `arrays`: those with the same name and dtype are joined, those without one are not."""
         groups: dict[Any, list[tuple[int, tuple[int, ...]]]] = {}
-        for k, (x, joins) in enumerate(zip(arrays, is_joined, strict=True)):
-            if joins:
-                groups.setdefault(x.dtype, []).append((k, tuple(x.shape)))
-        alone = tuple(k for k, joins in enumerate(is_joined) if not joins)
+        for k, (x, name) in enumerate(zip(arrays, names, strict=True)):
+            if name is not None:
+                groups.setdefault((name, x.dtype), []).append((k, tuple(x.shape)))
+        alone = tuple(k for k, name in enumerate(names) if name is None)
         return cls(tuple(map(tuple, groups.values())), alone)
 
     def join(self, arrays: Sequence[Any]) -> Joined:

@@ -23,7 +23,17 @@ from ._traced_program import Marks, Operation, TracedProgram
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
 _LINEAR = frozenset(
-    {"neg", "add", "add_any", "sub", "reduce_sum", "broadcast_in_dim", "reshape", "squeeze", "slice"}
+    {
+        "neg",
+        "add",
+        "add_any",
+        "sub",
+        "reduce_sum",
+        "broadcast_in_dim",
+        "reshape",
+        "squeeze",
+        "slice",
+    }
     | {"concatenate", "pad", "transpose", "convert_element_type", "copy"}
 )
 
@@ -152,5 +162,3 @@ def _is_linear(operation: Operation, linear: Marks) -> bool:
     if name == "div":
         return marks == [True, False]
     return name == "select_n" and not marks[0]
-
-

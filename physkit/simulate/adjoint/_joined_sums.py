@@ -125,7 +125,9 @@ def _evaluate_rows(sums: list[Sum], values: dict[int, Any]) -> None:
             parts = [next(totals) for _ in own]
             # One by one: a reduction would be a launch of its own.
             n = len(parts) // math.prod(x.totals)
-            each = [functools.reduce(operator.add, parts[k : k + n]) for k in range(0, len(parts), n)]
+            each = [
+                functools.reduce(operator.add, parts[k : k + n]) for k in range(0, len(parts), n)
+            ]
             values[x.result] = jnp.stack(each).reshape(x.totals)
 
 

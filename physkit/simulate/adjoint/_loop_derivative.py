@@ -47,7 +47,9 @@ class LoopDerivative:
         late = [inputs[k] for k in itertools.compress(step.varying, sums.is_late)]
         places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
         arrays = [*(x for k, x in enumerate(sums.shapes) if k in places), *constants]
-        layout = ArrayLayout.of(arrays, [math.prod(x.shape) <= _FEW for x in arrays])
+        layout = ArrayLayout.of(
+            arrays, ["few" if math.prod(x.shape) <= _FEW else None for x in arrays]
+        )
         return cls(step, sums, steady, tuple(places), layout)
 
     @property

@@ -71,9 +71,7 @@ def _call(program: StepProgram, inputs: Arrays) -> list[Any]:
 
 
 @partial(_call.defjvp, symbolic_zeros=True)
-def _call_jvp(
-    program: StepProgram, primals: tuple, tangents: tuple
-) -> tuple[list[Any], list[Any]]:
+def _call_jvp(program: StepProgram, primals: tuple, tangents: tuple) -> tuple[list[Any], list[Any]]:
     (inputs,), (tangents,) = primals, tangents
     varying = [k for k, t in enumerate(tangents) if not is_zero(t)]
     derivative = StepDerivative.trace(program, inputs, varying)

@@ -17,6 +17,7 @@ from ._joined_sums import join_sums
 Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
+_FEW = 128  # numbers of an array that no step changes and that is joined with others
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,9 @@ class StepDerivative:
     _places: tuple[int, ...]  # of that, each different array once
 
     @classmethod
-    def trace(cls, program: StepProgram, inputs: Arrays, varying: Sequence[int]) -> "StepDerivative":
+    def trace(
+        cls, program: StepProgram, inputs: Arrays, varying: Sequence[int]
+    ) -> "StepDerivative":
         """Of inputs that are given or traced, by those that are `varying`."""
         # What has no derivative gets no tangent, not one of zeros: the loop would carry it.
         moving = program.moving(inputs, varying)
@@ -115,8 +118,8 @@ class StepDerivative:
         firsts = sorted(set(places))
         changes = [changing[first_kept + k] for k in firsts]
         avals = [kept[k] for k in firsts]
-        is_joined = [change and _is_small(x) for change, x in zip(changes, avals, strict=True)]
-        layout = ArrayLayout.of(avals, is_joined)
+        names = [_group_of(x, change) for x, change in zip(avals, changes, strict=True)]
+        layout = ArrayLayout.of(avals, names)
         order = {k: i for i, k in enumerate(firsts)}
         linear = LinearMap(
             jaxpr,
@@ -124,7 +127,8 @@ class StepDerivative:
             tuple(order[k] for k in places),
             tuple((x.shape, x.dtype) for x in directions),
         )
-        steady = [False] * len(layout.groups) + [not changes[k] for k in layout.alone]
+        groups = [changes[group[0][0]] for group in layout.groups]
+        steady = [not change for change in (*groups, *(changes[k] for k in layout.alone))]
         return cls(
             program, tuple(varying), tuple(moving), linear, shapes, tuple(steady),
             closed, jax.tree.structure(form), moved_form, tuple(firsts),
@@ -196,6 +200,11 @@ def places_of_equals(jaxpr: Any, start: int = 0) -> list[int]:
     return [firsts.setdefault(name_of(x), k) for k, x in enumerate(jaxpr.outvars[start:])]
 
 
-def _is_small(x: Any) -> bool:
-    is_number = not jnp.issubdtype(x.dtype, jax.dtypes.extended)  # random keys are none
-    return is_number and x.size * x.dtype.itemsize <= _MAX_BYTES
+def _group_of(x: Any, changes: bool) -> str | None:
+    """With which others an array that is kept is joined."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # random keys
+        return None
+    if changes:
+        return "changing" if x.size * x.dtype.itemsize <= _MAX_BYTES else None
+    # Kernels that read the same array of several numbers XLA makes one, but not those that read the same number.
+    return "steady" if x.size <= _FEW else None

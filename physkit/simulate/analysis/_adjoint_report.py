@@ -220,9 +220,7 @@ def _make_loop(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
     def run(floats: PyTree) -> PyTree:
         sim, carry = eqx.combine(floats, rest)
         plan = sim.integrator.prepare(carry.state, sim.dt)
-        body = make_block_body(
-            sim.intervals, sim.adjoint, pack_scalars((sim, plan)), pack_step
-        )
+        body = make_block_body(sim.intervals, sim.adjoint, pack_scalars((sim, plan)), pack_step)
         out = sim.adjoint.repeat(body, carry, blocks)
         return eqx.filter(out, eqx.is_inexact_array)
 

@@ -22,7 +22,7 @@ def pack_scalars(tree: T) -> Callable[[], T]:
     cotangent then end in one kernel for all parameters, and so does adding up what all steps contribute.
     """
     leaves, form = jax.tree.flatten(tree)
-    layout = ArrayLayout.of(leaves, [_is_small(x) for x in leaves])
+    layout = ArrayLayout.of(leaves, ["small" if _is_small(x) else None for x in leaves])
     joined = layout.join(leaves)
     return lambda: jax.tree.unflatten(form, layout.split(joined))
 
