@@ -1,4 +1,4 @@
-"""The derivative of a loop's turn, in a form that is cheap to transpose: what all turns have in common goes first."""
+"""The derivative of a turn of a loop, with what all turns have in common taken out of it."""
 
 import itertools
 import math
@@ -29,7 +29,6 @@ class LoopDerivative:
 
     step: StepDerivative
     sums: DeferredSums
-    _steady: Arrays  # what `sums` reads after the loop
     _places: tuple[int, ...]  # for each array that is spread, the first with the same numbers
     _layout: ArrayLayout  # of those that are first, and of directions of constants
 
@@ -39,10 +38,9 @@ class LoopDerivative:
     ) -> "LoopDerivative":
         """By what varies in any turn if this does before the first."""
         step = _trace_step(program, inputs, is_varying)
-        sums = DeferredSums.of(step, jax.eval_shape(lambda x: step.evaluate(x)[1], inputs))
-        # Of what no step changes, any state gives the values.
-        kept = jax.tree.leaves(step.evaluate(inputs)[1]) if any(sums.steady) else []
-        steady = list(itertools.compress(kept, sums.steady))
+        kept = jax.eval_shape(lambda x: step.evaluate(x)[1], inputs)
+        sums = DeferredSums.of(step, kept)
+        steady = list(itertools.compress(jax.tree.leaves(kept), sums.steady))
         constants = [inputs[k] for k in step.varying if program.is_constant[k]]
         late = [inputs[k] for k in itertools.compress(step.varying, sums.is_late)]
         places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
@@ -50,18 +48,19 @@ class LoopDerivative:
         layout = ArrayLayout.of(
             arrays, ["few" if math.prod(x.shape) <= _FEW else None for x in arrays]
         )
-        return cls(step, sums, steady, tuple(places), layout)
+        return cls(step, sums, tuple(places), layout)
 
     @property
     def is_constant(self) -> list[bool]:
         """Of each direction."""
         return [self.step.program.is_constant[k] for k in self.step.varying]
 
-    def prepare(self, directions: Arrays) -> Directions:
+    def prepare(self, inputs: Arrays, directions: Arrays) -> Directions:
         """Directions, of what no step changes and of what the first finds, as turns take them."""
-        spread = self.sums.spread(
-            self._steady, list(itertools.compress(directions, self.sums.is_late))
-        )
+        # Of what no step changes, any state gives the values.
+        kept = self.step.evaluate(inputs)[1] if any(self.sums.steady) else []
+        steady = list(itertools.compress(jax.tree.leaves(kept), self.sums.steady))
+        spread = self.sums.spread(steady, list(itertools.compress(directions, self.sums.is_late)))
         firsts = [x for k, x in enumerate(spread) if k in self._places]
         constants = itertools.compress(directions, self.is_constant)
         moving = [x for x, c in zip(directions, self.is_constant, strict=True) if not c]

@@ -83,14 +83,15 @@ def _call_jvp(program: StepProgram, primals: tuple, tangents: tuple) -> tuple[li
 def with_zeros(results: Sequence[Any], moved: Sequence[Any]) -> list[Any]:
     """`moved`, with zeros for those of the results that are not."""
     return [
-        zero_of(x) if t is None and x is not None else t
+        _zero_of(x) if t is None and x is not None else t
         for x, t in zip(results, moved, strict=True)
     ]
 
 
 def is_zero(tangent: Any) -> bool:
+    """Whether a tangent is zero for certain."""
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
-def zero_of(x: Any) -> Any:
+def _zero_of(x: Any) -> Any:
     return jax.custom_derivatives.SymbolicZero(jax.typeof(x).to_tangent_aval())

@@ -80,7 +80,7 @@ def _loop_jvp(
     derivative = LoopDerivative.trace(program, inputs, [not is_zero(t) for t in tangents])
     varying = derivative.step.varying
     given = [jnp.zeros_like(inputs[k]) if is_zero(tangents[k]) else tangents[k] for k in varying]
-    constants, moving = derivative.prepare(given)
+    constants, moving = derivative.prepare(inputs, given)
     first = len(inputs) - len(program.is_asked)
     moves = [k in varying and asked for k, asked in enumerate(program.is_asked, first)]
 

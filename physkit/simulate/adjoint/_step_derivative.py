@@ -206,5 +206,5 @@ def _group_of(x: Any, changes: bool) -> str | None:
         return None
     if changes:
         return "changing" if x.size * x.dtype.itemsize <= _MAX_BYTES else None
-    # Kernels that read the same array of several numbers XLA makes one, but not those that read the same number.
+    # XLA makes one of kernels that read the same array of several numbers, not of those that read one number.
     return "steady" if x.size <= _FEW else None

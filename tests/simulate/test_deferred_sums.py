@@ -1,0 +1,140 @@
+"""Sums for the cotangents of what no step changes are taken after the loop, and nothing else changes."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import called_program, programs_of
+from physkit.simulate.adjoint._adjoint import Direct
+from physkit.simulate.adjoint._nested_checkpoint import NestedCheckpoint
+
+packing = importlib.import_module("physkit.simulate.adjoint._packed_step")
+STEPS, SHAPE = 6, (20, 30)
+
+
+@pytest.fixture(autouse=True)
+def on_a_gpu(monkeypatch):
+    """As where there is one."""
+    monkeypatch.setattr(packing, "kernels_are_used", lambda: True)
+
+
+def diffuse(p, carry):
+    """A parameter that is used in two places, after functions of it; no other is a number."""
+    x, given = carry
+    spread = jnp.exp(p["a"]) / p["b"] * (jnp.roll(x, 1, 0) - x)
+    return x + 0.1 * (spread - p["b"] * x * given), given
+
+
+def in_profiles(p, carry):
+    """Of parameters along lines of cells, for each component of a vector, and of parts of one."""
+    x, given = carry
+    lines = p["v"][:, None] * jnp.sin(x)
+    vector = jnp.stack([x, x**2]) * p["w"][:, None, None]
+    return 0.9 * x + 0.1 * (lines + vector[0] * vector[1] + p["v"][3] * x), given
+
+
+def times_the_state(p, carry):
+    """A sum that is multiplied with what steps change cannot wait; nor one for the state itself."""
+    x, given = carry
+    factor = p["a"] * jnp.mean(x)
+    return x + 0.1 * factor * jnp.cos(x), given
+
+
+def by_choice(p, carry):
+    """Within choices and loops."""
+    x, given = carry
+    chosen = jax.lax.cond(x[0, 0] > 0, lambda y: p["a"] * y, lambda y: p["b"] * y, x)
+    turn = lambda k, y: 0.5 * y + 0.1 * p["a"] * x
+    return 0.5 * jax.lax.fori_loop(0, 2, turn, chosen) * given, given
+
+
+def push(p, carry):
+    """A cotangent itself is what is added up."""
+    x, given = carry
+    return x + p["a"], given
+
+
+STEPS_OF = {f.__name__: f for f in (push, diffuse, in_profiles, times_the_state, by_choice)}
+
+
+def loss_of(step, pack, adjoint=None):
+    def loss(p, x):
+        turn = lambda carry, _=None: (step(p, carry), {})
+        turn = packing.pack_step(turn) if pack else turn
+        start = x, 1.0 + 0 * p["a"] + 0.1 * p["b"]
+        return jnp.sum((adjoint or Direct()).repeat(turn, start, STEPS)[0][0] ** 2)
+
+    return loss
+
+
+def parameters(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    p = {"a": 0.3, "b": 1.2, "v": rng.normal(size=SHAPE[0]), "w": np.array([0.2, 0.4])}
+    x = np.sin(np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE))
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype), (p, x))
+
+
+@pytest.mark.parametrize("name", STEPS_OF)
+def test_derivatives_of_all_kinds_are_those_of_plain_steps(name):
+    arguments = parameters()
+    plain, packed = (loss_of(STEPS_OF[name], pack) for pack in (False, True))
+
+    def derivatives(f):
+        directions = jax.tree.map(jnp.cos, arguments)
+        gradient = jax.grad(f, (0, 1))
+        both = lambda scale: gradient(*jax.tree.map(lambda x: scale * x, arguments))
+        return (
+            jax.value_and_grad(f, (0, 1))(*arguments),
+            jax.jvp(f, arguments, directions),
+            jax.jvp(gradient, arguments, directions),
+            jax.vmap(both)(jnp.array([0.5, 1.0])),
+        )
+
+    # Compiled: XLA's barriers have no rule for batches of JAX 0.10 outside of a program.
+    found, expected = (jax.jit(derivatives, static_argnums=0)(f) for f in (packed, plain))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * (1e-30 + np.max(np.abs(b))))
+
+
+def test_single_precision_and_checkpoints():
+    plain = loss_of(diffuse, pack=False)
+    expected = jax.grad(plain)(*parameters())
+    for adjoint in (Direct(), NestedCheckpoint(max_unsplit=2)):
+        found = jax.grad(loss_of(diffuse, pack=True, adjoint=adjoint))(*parameters(np.float32))
+        for key in ("a", "b"):
+            assert found[key].dtype == np.float32
+            np.testing.assert_allclose(found[key], expected[key], rtol=1e-5)
+
+
+def sums_within_loops(step, shape=SHAPE):
+    """How many numbers sums in the loop back add up."""
+    p, _ = parameters()
+    jaxpr = jax.make_jaxpr(jax.grad(loss_of(step, pack=True)))(p, jnp.ones(shape)).jaxpr
+
+    def within(jaxpr, is_loop):
+        for equation in jaxpr.eqns:
+            if is_loop and equation.primitive.name in ("reduce", "reduce_sum"):
+                yield equation.invars[0].aval.size
+            called = called_program(equation)
+            for inner in [called[0]] if called else programs_of(equation):
+                yield from within(inner, is_loop or equation.primitive.name == "scan")
+
+    return [size for size in within(jaxpr, False) if size >= SHAPE[1]]
+
+
+def test_no_turn_adds_up_cells_for_what_no_step_changes():
+    assert sums_within_loops(diffuse) == []
+    assert sums_within_loops(in_profiles) == []
+
+
+def test_sums_that_cannot_wait_are_within_turns():
+    assert sums_within_loops(times_the_state) != []
+
+
+def test_sums_of_large_arrays_are_within_turns(monkeypatch):
+    module = importlib.import_module("physkit.simulate.adjoint._deferred_sums")
+    monkeypatch.setattr(module, "_MAX_BYTES", 8 * SHAPE[0] * SHAPE[1] - 1)
+    assert sums_within_loops(diffuse) != []
