@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import linear_call, mark_results
+from physkit.core import called_program, linear_call, mark_results, programs_of
 
 from ._array_layout import ArrayLayout, Joined
 from ._joined_sums import join_sums
@@ -17,6 +17,8 @@ from ._joined_sums import join_sums
 Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
+# What reads its operands as they are in memory.
+_LOOPS = frozenset({"scan", "while", "pallas_call"})
 _FEW = 128  # numbers of an array that no step changes and that is joined with others
 
 
@@ -118,9 +120,13 @@ class StepDerivative:
         firsts = sorted(set(places))
         changes = [changing[first_kept + k] for k in firsts]
         avals = [kept[k] for k in firsts]
-        names = [_group_of(x, change) for x, change in zip(avals, changes, strict=True)]
-        layout = ArrayLayout.of(avals, names)
         order = {k: i for i, k in enumerate(firsts)}
+        of_loops = {order[places[k]] for k in _places_for_loops(jaxpr)}
+        names = [
+            _group_of(x, change, k in of_loops)
+            for k, (x, change) in enumerate(zip(avals, changes, strict=True))
+        ]
+        layout = ArrayLayout.of(avals, names)
         linear = LinearMap(
             jaxpr,
             layout,
@@ -200,11 +206,32 @@ def places_of_equals(jaxpr: Any, start: int = 0) -> list[int]:
     return [firsts.setdefault(name_of(x), k) for k, x in enumerate(jaxpr.outvars[start:])]
 
 
-def _group_of(x: Any, changes: bool) -> str | None:
+def _places_for_loops(jaxpr: Any) -> list[int]:
+    """Which constants of a program loops and kernels read."""
+    read = {
+        x
+        for equation in jaxpr.eqns
+        if _has_loops(equation)
+        for x in equation.invars
+        if not hasattr(x, "val")
+    }
+    return [k for k, x in enumerate(jaxpr.constvars) if x in read]
+
+
+def _has_loops(equation: Any) -> bool:
+    called = called_program(equation)
+    programs = [called[0]] if called else programs_of(equation)
+    return equation.primitive.name in _LOOPS or any(
+        _has_loops(inner) for program in programs for inner in program.eqns
+    )
+
+
+def _group_of(x: Any, changes: bool, is_for_loops: bool) -> str | None:
     """With which others an array that is kept is joined."""
     if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # random keys
         return None
     if changes:
         return "changing" if x.size * x.dtype.itemsize <= _MAX_BYTES else None
     # XLA makes one of kernels that read the same array of several numbers, not of those that read one number.
-    return "steady" if x.size <= _FEW else None
+    # But what a loop takes as it is, a number of such an array, is a copy by a kernel of its own.
+    return "steady" if x.size <= _FEW and not is_for_loops else None
