@@ -122,3 +122,13 @@ def test_a_result_may_be_a_number_of_the_program():
     total, zero = join_sums(lambda x: [jnp.sum(x), jnp.zeros((), x.dtype)], X)
     (alone,) = join_sums(lambda x: [jnp.zeros((), x.dtype)], X)
     assert (float(total), float(zero), float(alone)) == (pytest.approx(33.0), 0.0, 0.0)
+
+
+def test_sums_of_few_numbers_are_no_reductions():
+    """Of the components of a vector, as in the cotangent of a speed that divides it."""
+    function = lambda x: [jnp.sum(x[0, :2]), jnp.sum(x[:, :4], axis=0), jnp.sum(x)]
+    assert reductions(lambda x: join_sums(function, x), X) == [1]
+    jaxpr = jax.make_jaxpr(lambda x: join_sums(function, x))(X).jaxpr
+    assert "reduce_sum" not in {equation.primitive.name for equation in jaxpr.eqns}
+    for found, expected in zip(join_sums(function, X), function(X), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
