@@ -72,7 +72,9 @@ def h100_devices(count: int = 1) -> list[Any]:
         if importlib.util.find_spec(name) is not None:
             # The check that it leaves out is for CUDA's libraries, which compiling does not need.
             os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
-            importlib.import_module(name).initialize()
+            # Where JAX_PLATFORMS names other platforms only, JAX has loaded it already.
+            with contextlib.suppress(jax.errors.JaxRuntimeError):
+                importlib.import_module(name).initialize()
             break
     topology = topologies.get_topology_desc(
         platform="cuda", target_config=H100, topology=f"1x1x{count}"
