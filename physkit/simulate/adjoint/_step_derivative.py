@@ -133,7 +133,7 @@ class StepDerivative:
             tuple(order[k] for k in places),
             tuple((x.shape, x.dtype) for x in directions),
         )
-        groups = [changes[group[0][0]] for group in layout.groups]
+        groups = [changes[group[0].place] for group in layout.groups]
         steady = [not change for change in (*groups, *(changes[k] for k in layout.alone))]
         return cls(
             program, tuple(varying), tuple(moving), linear, shapes, tuple(steady),
