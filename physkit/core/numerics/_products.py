@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Inexact, Int
 
 from ._linear_call import linear_call
+from ._tangents import recomputed
 
 _FEW_COMPONENTS = 8
 
@@ -28,8 +29,12 @@ def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "
         factor = _for_each_component(factor, x.shape)
     if not jnp.iscomplexobj(x) or jnp.iscomplexobj(factor):
         return x * factor
-    # Part by part: JAX would promote the factor to complex numbers, and multiply by their zeros.
-    factor = jnp.asarray(factor, x.real.dtype)
+    # For a derivative by the factor x is kept as it is, not its real and its imaginary part.
+    return recomputed(_scale_parts)(x, jnp.asarray(factor, x.real.dtype))
+
+
+def _scale_parts(x: Array, factor: Array) -> Array:
+    """Part by part: JAX would promote the factor to complex numbers, and multiply by their zeros."""
     return jax.lax.complex(x.real * factor, x.imag * factor)
 
 

@@ -39,9 +39,7 @@ class ArrayLayout:
     @classmethod
     def of(cls, arrays: Sequence[Any], names: Sequence[str | None]) -> "ArrayLayout":
         """The layout of `arrays`: those with the same name and dtype are joined, those without one are not."""
-        singles = {
-            name for x, name in zip(arrays, names, strict=True) if x.dtype == np.float32
-        }
+        singles = {name for x, name in zip(arrays, names, strict=True) if x.dtype == np.float32}
         groups: dict[Any, list[_Part]] = {}
         for k, (x, name) in enumerate(zip(arrays, names, strict=True)):
             if name is not None:
