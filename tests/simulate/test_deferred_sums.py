@@ -57,7 +57,19 @@ def push(p, carry):
     return x + p["a"], given
 
 
-STEPS_OF = {f.__name__: f for f in (push, diffuse, in_profiles, times_the_state, by_choice)}
+def in_spectra(p, carry):
+    """Complex numbers, whose parts the cotangents of real parameters are."""
+    x, given = carry
+    spectrum = jnp.fft.rfft2(x)
+    phase = jax.lax.complex(jnp.cos(p["a"]), jnp.sin(p["a"]))
+    rates = jax.lax.complex(jnp.zeros_like(p["v"]), p["v"] * p["b"])
+    turned = spectrum * phase + rates[:, None] * spectrum
+    return 0.5 * x + 0.1 * jnp.fft.irfft2(turned, s=x.shape), given
+
+
+STEPS_OF = {
+    f.__name__: f for f in (push, diffuse, in_profiles, in_spectra, times_the_state, by_choice)
+}
 
 
 def loss_of(step, pack, adjoint=None):
@@ -128,6 +140,7 @@ def sums_within_loops(step, shape=SHAPE):
 def test_no_turn_adds_up_cells_for_what_no_step_changes():
     assert sums_within_loops(diffuse) == []
     assert sums_within_loops(in_profiles) == []
+    assert sums_within_loops(in_spectra) == []
 
 
 def test_sums_that_cannot_wait_are_within_turns():

@@ -27,7 +27,7 @@ class _Part(NamedTuple):
 class ArrayLayout:
     """Where each of several arrays lies: within one array of its dtype, or by itself.
 
-    A few whole numbers and bools are joined with numbers of single precision where there are some, as their bits.
+    A few whole numbers and bools are joined with numbers of single precision, if there are any, as their bits.
 
     - `groups`: for each group and dtype, the arrays that are joined.
     - `alone`: places in the list of the others.

@@ -15,13 +15,15 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ._array_layout import Joined
-from ._joined_sums import Sum, evaluate_joined
+from ._joined_sums import evaluate_joined
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import Marks, Operation, TracedProgram
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
+_FEW = 8  # numbers that are added up each time, which takes no launch
 _LINEAR = frozenset(
     {
         "neg",
@@ -34,7 +36,7 @@ _LINEAR = frozenset(
         "squeeze",
         "slice",
     }
-    | {"concatenate", "pad", "transpose", "convert_element_type", "copy"}
+    | {"concatenate", "pad", "transpose", "convert_element_type", "copy", "real", "imag", "complex"}
 )
 
 
@@ -140,12 +142,17 @@ def _find_late(
             found.append(operation)
         else:
             stays |= set(operation.operands)
-    return found[::-1] if any(map(Sum.of, found)) else []
+    return found[::-1] if any(map(_is_small_sum, found)) else []
 
 
 def _is_small_sum(operation: Operation) -> bool:
-    found = Sum.of(operation)
-    return found is not None and found.num_bytes <= _MAX_BYTES
+    """Whether it adds up many numbers each of an array that is not too large to be kept."""
+    equation = operation.equation
+    if equation.primitive.name != "reduce_sum":
+        return False
+    x, totals = equation.invars[0].aval, equation.outvars[0].aval
+    is_number = jnp.issubdtype(x.dtype, jnp.inexact)
+    return is_number and x.size > _FEW * totals.size and x.size * x.dtype.itemsize <= _MAX_BYTES
 
 
 def _is_linear(operation: Operation, linear: Marks) -> bool:

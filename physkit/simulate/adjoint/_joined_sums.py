@@ -58,13 +58,13 @@ class Sum(NamedTuple):
 
     @classmethod
     def of(cls, operation: Operation) -> "Sum | None":
-        """The sum that an operation is, if it adds up floating numbers to one or some."""
+        """The sum that an operation is, if it adds up real or complex numbers to one or some."""
         equation = operation.equation
         if equation.primitive.name not in _SUMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
-        is_floating = jnp.issubdtype(x.dtype, jnp.floating)
-        if not (is_floating and 0 < totals.size <= _SOME and x.size // totals.size > _FEW):
+        is_number = jnp.issubdtype(x.dtype, jnp.inexact)
+        if not (is_number and 0 < totals.size <= _SOME and x.size // totals.size > _FEW):
             return None
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
         return cls(*names, x.shape, x.dtype, tuple(axes), totals.shape)
@@ -73,11 +73,6 @@ class Sum(NamedTuple):
     def length(self) -> int:
         """How many numbers each total adds up."""
         return math.prod(self.shape[k] for k in self.axes)
-
-    @property
-    def num_bytes(self) -> int:
-        """Of the array."""
-        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def gives_few(self) -> bool:
