@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import called_program, programs_of
+from physkit.core import called_program, linear_call, programs_of
 from physkit.simulate.adjoint._adjoint import Direct
 from physkit.simulate.adjoint._nested_checkpoint import NestedCheckpoint
 
@@ -67,8 +67,24 @@ def in_spectra(p, carry):
     return 0.5 * x + 0.1 * jnp.fft.irfft2(turned, s=x.shape), given
 
 
+def behind_a_barrier(p, carry):
+    """What a sum is multiplied with is one of the results of an operation, of which another is a cotangent."""
+    x, given = carry
+
+    def add_scaled(factor, linear):
+        y, a = linear
+        return y + factor * a
+
+    def transpose(factor, cotangent):
+        factor, cotangent = jax.lax.optimization_barrier((factor, cotangent))
+        return cotangent, factor * jnp.sum(cotangent)
+
+    return linear_call(add_scaled, transpose, jnp.exp(p["b"]), (0.9 * x, p["a"])), given
+
+
 STEPS_OF = {
-    f.__name__: f for f in (push, diffuse, in_profiles, in_spectra, times_the_state, by_choice)
+    f.__name__: f
+    for f in (push, diffuse, in_profiles, in_spectra, times_the_state, by_choice, behind_a_barrier)
 }
 
 

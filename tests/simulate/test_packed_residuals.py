@@ -16,10 +16,16 @@ from physkit.simulate.adjoint._adjoint import Direct
 from physkit.simulate.loop._advance import make_block_body
 from physkit.simulate.loop._packed_scalars import pack_scalars
 from physkit.systems import (
+    acoustic_monopole,
+    cylinder_in_channel,
+    dielectric_slab,
     figure_eight,
     kelvin_helmholtz,
     kuramoto_sivashinsky,
+    lattice_cavity,
     lennard_jones_melt,
+    particle_mesh_universe,
+    stommel_gyre,
     weibel_instability,
 )
 
@@ -46,9 +52,15 @@ SYSTEMS = {
     "spectra": lambda: kuramoto_sivashinsky(cells=32),
     "faces": lambda: kelvin_helmholtz(cells=8),
     "grid and particles": lambda: weibel_instability(cells=8, per_cell=1),
+    "lattice": lambda: lattice_cavity(cells=8),
+    "staggered": lambda: stommel_gyre(cells=8),
+    "solid": lambda: cylinder_in_channel(cells=16),
+    "light": lambda: dielectric_slab(cells=16),
+    "sound": lambda: acoustic_monopole(cells=16),
+    "universe": lambda: particle_mesh_universe(cells=4),
 }
 
-SLOW = ("lists", "faces", "grid and particles")
+FAST = ("noise", "stages", "spectra")
 
 
 def loss_of(name, prepare_step):
@@ -70,7 +82,7 @@ def loss_of(name, prepare_step):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SYSTEMS]
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in SYSTEMS]
 )
 def test_derivatives_are_those_of_plain_steps(name):
     plain, numbers = loss_of(name, lambda step: step)

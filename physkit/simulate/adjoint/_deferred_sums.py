@@ -66,7 +66,9 @@ class DeferredSums:
         changing = {x for x, steady in zip(kept_names, is_steady, strict=True) if not steady}
         for operation in program.operations:
             operation.mark(linear)
-            operation.mark(changing)
+            # Of an operation that computes several results all count as changing: it could not be evaluated later.
+            if any(x in changing or x in linear for x in operation.operands):
+                changing.update(operation.results)
         may_wait = [derivative.program.is_constant[k] for k in derivative.varying]
         late = _find_late(program, linear, changing, may_wait)
         made = {x for operation in late for x in operation.results}
