@@ -66,7 +66,7 @@ class DeferredSums:
         changing = {x for x, steady in zip(kept_names, is_steady, strict=True) if not steady}
         for operation in program.operations:
             operation.mark(linear)
-            # Of an operation that computes several results all count as changing: it could not be evaluated later.
+            # All results of an operation count as changing if one does: it could not be evaluated later.
             if any(x in changing or x in linear for x in operation.operands):
                 changing.update(operation.results)
         may_wait = [derivative.program.is_constant[k] for k in derivative.varying]
