@@ -13,6 +13,7 @@ import physkit as pk
 from physkit.core import programs_of
 from physkit.parallel import Spmd
 from physkit.simulate.adjoint._adjoint import Direct
+from physkit.simulate.adjoint._array_layout import ArrayLayout
 from physkit.simulate.loop._advance import make_block_body
 from physkit.simulate.loop._packed_scalars import pack_scalars
 from physkit.systems import (
@@ -199,6 +200,25 @@ def test_turns_of_loops_within_a_step_are_packed_too():
         rtol=1e-11,
     )
     assert most_stacked(packed, x) <= 2 < most_stacked(plain, x)
+
+
+def test_small_arrays_of_a_tree_with_functions_are_one_vector():
+    """A compiled function is a leaf of a component that holds it."""
+    tree = {"f": jax.jit(jnp.sin), "a": jnp.float32(1.5), "n": jnp.arange(3), "b": jnp.ones((2, 2))}
+    found = pack_scalars(tree)()
+    assert found["f"] is tree["f"]
+    for name in ("a", "n", "b"):
+        np.testing.assert_array_equal(found[name], tree[name], strict=True)
+
+
+def test_bits_of_whole_numbers_travel_with_single_precision():
+    arrays = [jnp.float32([0.5, -0.0]), jnp.int32([-1, 2**31 - 1]), jnp.array([True, False])]
+    arrays += [jnp.uint32([2**32 - 1]), jnp.arange(200), jnp.float64(0.1)]
+    layout = ArrayLayout.of(arrays, ["all"] * len(arrays))
+    joined, alone = jax.jit(layout.join)(arrays)
+    assert ([x.dtype.name for x in joined], alone) == (["float32", "int64", "float64"], [])
+    for found, expected in zip(jax.jit(layout.split)((joined, alone)), arrays, strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def most_stacked(function, x):

@@ -38,8 +38,9 @@ class ArrayLayout:
 
     @classmethod
     def of(cls, arrays: Sequence[Any], names: Sequence[str | None]) -> "ArrayLayout":
-        """The layout of `arrays`: those with the same name and dtype are joined, those without one are not."""
-        singles = {name for x, name in zip(arrays, names, strict=True) if x.dtype == np.float32}
+        """Those of the same name and dtype are joined; what has no name may be anything."""
+        given = [(x, name) for x, name in zip(arrays, names, strict=True) if name is not None]
+        singles = {name for x, name in given if x.dtype == np.float32}
         groups: dict[Any, list[_Part]] = {}
         for k, (x, name) in enumerate(zip(arrays, names, strict=True)):
             if name is not None:
