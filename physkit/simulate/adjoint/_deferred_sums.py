@@ -24,19 +24,10 @@ from ._traced_program import Marks, Operation, TracedProgram
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
 _FEW = 8  # numbers that are added up each time, which takes no launch
+_SOME = 2**11  # numbers of an array whose sums cost little wherever they are
 _LINEAR = frozenset(
-    {
-        "neg",
-        "add",
-        "add_any",
-        "sub",
-        "reduce_sum",
-        "broadcast_in_dim",
-        "reshape",
-        "squeeze",
-        "slice",
-    }
-    | {"concatenate", "pad", "transpose", "convert_element_type", "copy", "real", "imag", "complex"}
+    {"neg", "add", "add_any", "sub", "real", "imag", "complex", "convert_element_type", "copy"}
+    | {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "pad", "transpose"}
 )
 
 
@@ -122,17 +113,16 @@ def _find_late(
     program: TracedProgram, linear: Marks, changing: Marks, may_wait: Sequence[bool]
 ) -> list[Operation]:
     """The operations that can wait until the loop has ended: sums, and what depends on them."""
-    late: list[Operation] = []
+    chosen: set[int] = set()
     made: Marks = set()
     for operation in program.operations:
         begins = _is_small_sum(operation) and operation.operands[0] in linear
         if begins or any(x in made for x in operation.operands):
-            late.append(operation)
+            chosen.add(id(operation))
             made |= set(operation.results)
     # What is needed within a turn cannot wait, and then nothing before it.
     stays = {x for x, wait in zip(program.results, may_wait, strict=True) if not wait}
     found: list[Operation] = []
-    chosen = {id(operation) for operation in late}
     for operation in reversed(program.operations):
         is_found = (
             id(operation) in chosen
@@ -161,7 +151,7 @@ def _is_linear(operation: Operation, linear: Marks) -> bool:
     """Whether it is linear in its operands that are cotangents, whatever the others are."""
     equation, name = operation.equation, operation.equation.primitive.name
     if name == "reduce_sum":
-        return _is_small_sum(operation) or equation.invars[0].aval.size <= 2**11
+        return _is_small_sum(operation) or equation.invars[0].aval.size <= _SOME
     if name in _LINEAR:
         return True
     names = iter(operation.operands)

@@ -10,11 +10,10 @@ import jax.numpy as jnp
 
 from physkit.core import linear_call
 
-from ._array_layout import ArrayLayout, Joined
+from ._array_layout import FEW, ArrayLayout, Joined
 from ._deferred_sums import DeferredSums
 from ._step_derivative import Arrays, StepDerivative, StepProgram, places_of_equals
 
-_FEW = 128  # numbers of an array that is joined with others
 # Of what no step changes, as a constant of the loop, and of what steps change.
 Directions: TypeAlias = tuple[Joined, Arrays]
 
@@ -46,7 +45,7 @@ class LoopDerivative:
         places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
         arrays = [*(x for k, x in enumerate(sums.shapes) if k in places), *constants]
         layout = ArrayLayout.of(
-            arrays, ["few" if math.prod(x.shape) <= _FEW else None for x in arrays]
+            arrays, ["few" if math.prod(x.shape) <= FEW else None for x in arrays]
         )
         return cls(step, sums, tuple(places), layout)
 

@@ -11,15 +11,14 @@ import jax.numpy as jnp
 
 from physkit.core import called_program, linear_call, mark_results, programs_of
 
-from ._array_layout import ArrayLayout, Joined
+from ._array_layout import FEW, ArrayLayout, Joined
 from ._joined_sums import join_sums
 
 Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
-# What reads its operands as they are in memory.
-_LOOPS = frozenset({"scan", "while", "pallas_call"})
-_FEW = 128  # numbers of an array that no step changes and that is joined with others
+# Operations that read their operands as they are in memory.
+_IN_MEMORY = frozenset({"scan", "while", "pallas_call"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +120,9 @@ class StepDerivative:
         changes = [changing[first_kept + k] for k in firsts]
         avals = [kept[k] for k in firsts]
         order = {k: i for i, k in enumerate(firsts)}
-        of_loops = {order[places[k]] for k in _places_for_loops(jaxpr)}
+        in_memory = {order[places[k]] for k in _places_in_memory(jaxpr)}
         names = [
-            _group_of(x, change, k in of_loops)
+            _group_of(x, change, k in in_memory)
             for k, (x, change) in enumerate(zip(avals, changes, strict=True))
         ]
         layout = ArrayLayout.of(avals, names)
@@ -206,27 +205,27 @@ def places_of_equals(jaxpr: Any, start: int = 0) -> list[int]:
     return [firsts.setdefault(name_of(x), k) for k, x in enumerate(jaxpr.outvars[start:])]
 
 
-def _places_for_loops(jaxpr: Any) -> list[int]:
-    """Which constants of a program loops and kernels read."""
+def _places_in_memory(jaxpr: Any) -> list[int]:
+    """Which constants of a program loops and kernels read as they are in memory."""
     read = {
         x
         for equation in jaxpr.eqns
-        if _has_loops(equation)
+        if _reads_memory(equation)
         for x in equation.invars
         if not hasattr(x, "val")
     }
     return [k for k, x in enumerate(jaxpr.constvars) if x in read]
 
 
-def _has_loops(equation: Any) -> bool:
+def _reads_memory(equation: Any) -> bool:
     called = called_program(equation)
     programs = [called[0]] if called else programs_of(equation)
-    return equation.primitive.name in _LOOPS or any(
-        _has_loops(inner) for program in programs for inner in program.eqns
+    return equation.primitive.name in _IN_MEMORY or any(
+        _reads_memory(inner) for program in programs for inner in program.eqns
     )
 
 
-def _group_of(x: Any, changes: bool, is_for_loops: bool) -> str | None:
+def _group_of(x: Any, changes: bool, is_in_memory: bool) -> str | None:
     """With which others an array that is kept is joined."""
     if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # random keys
         return None
@@ -234,4 +233,4 @@ def _group_of(x: Any, changes: bool, is_for_loops: bool) -> str | None:
         return "changing" if x.size * x.dtype.itemsize <= _MAX_BYTES else None
     # XLA makes one of kernels that read the same array of several numbers, not of those that read one number.
     # But what a loop takes as it is, a number of such an array, is a copy by a kernel of its own.
-    return "steady" if x.size <= _FEW and not is_for_loops else None
+    return "steady" if x.size <= FEW and not is_in_memory else None

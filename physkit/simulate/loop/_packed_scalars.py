@@ -8,11 +8,9 @@ import jax
 
 from physkit.core import PyTree
 
-from ..adjoint._array_layout import ArrayLayout
+from ..adjoint._array_layout import FEW, ArrayLayout
 
 T = TypeVar("T", bound=PyTree)
-# Entries of an array that is still a few numbers: a profile of a layer, factors of degrees.
-_MOST = 128
 
 
 def pack_scalars(tree: T) -> Callable[[], T]:
@@ -28,4 +26,4 @@ def pack_scalars(tree: T) -> Callable[[], T]:
 
 
 def _is_small(x: PyTree) -> bool:
-    return eqx.is_inexact_array(x) and x.size <= _MOST
+    return eqx.is_inexact_array(x) and x.size <= FEW
