@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool
 
@@ -125,10 +125,14 @@ class _Split:
         return rest, cotangent[tuple(slice(None) if k is None else k for k in self.places)]
 
 
-def _is_at(places: tuple[int | None, ...], values: Array) -> Bool[Array, "..."]:
-    is_there = jnp.ones((), bool)
+def _is_at(places: tuple[int | None, ...], values: Array) -> Bool[np.ndarray, "..."]:
+    """Which of `values` are at these places; to be broadcast. A constant, which takes a GPU no launch."""
+    is_there = np.ones(len(values.shape) * (1,), bool)
     for axis, k in enumerate(places):
         if k is not None:
-            along = jax.lax.broadcasted_iota(jnp.int32, values.shape, axis)
-            is_there = is_there & (along == k % values.shape[axis])
+            n = values.shape[axis]
+            along = np.arange(n) == k % n
+            is_there = is_there & np.expand_dims(
+                along, [*range(axis), *range(axis + 1, values.ndim)]
+            )
     return is_there

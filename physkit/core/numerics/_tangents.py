@@ -72,8 +72,9 @@ def recomputed(function: F) -> F:
 def barrier_on_the_way_back(x: PyTree) -> PyTree:
     """`x`, whose cotangent is computed once, before anything reads it.
 
-    For slices of one array. Their cotangents are added up in places beside one another, and XLA would compute
-    each again, with all that led to it, for every number of the array.
+    For what many places read: slices of one array, populations that move to neighbors. Their cotangents are
+    added up in places beside one another, and XLA would compute each again, with all that led to it, for every
+    number of the array.
     """
     return linear_call(_same, _barrier, (), x)
 

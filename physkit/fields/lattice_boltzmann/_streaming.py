@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import ParameterError, concrete_value
+from physkit.core import ParameterError, barrier_on_the_way_back, concrete_value
 from physkit.geometry import (
     Dirichlet,
     FixedPressure,
@@ -38,27 +38,29 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
     - `speed`: c, for velocities at sides.
     """
     sides = list(sides_of(field, lattice))
+    # Not within what is chosen for a platform: sums for their cotangents wait there until a loop has ended.
+    prescribed = [_in_lattice_units(side, field.grid, speed) for side in sides]
 
     def enter(out: Each, layers: list[Array]) -> Each:
-        at_sides = list(zip(sides, layers, strict=True))
+        at_sides = list(zip(sides, prescribed, layers, strict=True))
         entries = [
             Entry(i, (side,), values)
-            for side, layer in at_sides
-            for i, values in _reflected(near, layer, lattice, side, field.grid, speed).items()
+            for side, given, layer in at_sides
+            for i, values in _reflected(near, layer, lattice, side, given).items()
         ]
         entries += [
             Entry(i, (one, other), one.layer(values))
-            for (one, _), (other, layer) in combinations(at_sides, 2)
+            for (one, of_one, _), (other, of_other, layer) in combinations(at_sides, 2)
             for i, values in _through_edge(
-                near, layer, lattice, one, other, field.grid, speed
+                near, layer, lattice, (one, other), (of_one, of_other)
             ).items()
         ]
         out = put(out, entries)
         # Last, since they need all populations that do not come through them.
-        for side in sides:
+        for side, given, _ in at_sides:
             if isinstance(side.boundary, Dirichlet | FixedPressure):
-                given = _zou_he(out, lattice, side, field.grid, speed)
-                out = put(out, [Entry(i, (side,), values) for i, values in given.items()])
+                entering = _zou_he(out, lattice, side, given)
+                out = put(out, [Entry(i, (side,), values) for i, values in entering.items()])
         return out
 
     return _stream(near, lattice, sides, enter)
@@ -69,28 +71,33 @@ def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
 
     - `conductance`: diffusivity × dt / h, what a slope of 1 brings in.
     """
-    w = lattice.weights.tolist()
-
+    w, grid = lattice.weights.tolist(), field.grid
     sides = list(sides_of(field, lattice))
+    prescribed = []
+    for side in sides:
+        boundary, given = side.boundary, None
+        if isinstance(boundary, Dirichlet):
+            given = _wall_value(boundary.value, grid, side, 1)[0]
+        elif isinstance(boundary, Neumann):
+            given = conductance * _wall_value(boundary.slope, grid, side, 1)[0]
+        prescribed.append(given)
 
     def enter(out: Each, layers: list[Array]) -> Each:
         entries = []
-        for side, layer in zip(sides, layers, strict=True):
+        for side, given, layer in zip(sides, prescribed, layers, strict=True):
             for i in side.incoming:
                 back = layer[lattice.opposites[i]]
                 if isinstance(side.boundary, Dirichlet):
-                    wall = _wall_value(side.boundary.value, field.grid, side, 1)[0]
-                    value = 2 * w[i] * wall - back
+                    value = 2 * w[i] * given - back
                 elif isinstance(side.boundary, Neumann):
-                    slope = _wall_value(side.boundary.slope, field.grid, side, 1)[0]
                     share = w[i] / sum(w[j] for j in side.incoming)
-                    value = back + share * conductance * slope
+                    value = back + share * given
                 else:
                     value = layer[i]
                 entries.append(Entry(i, (side,), value.astype(back.dtype)))
         return put(out, entries)
 
-    return _stream(Neighborhood(field.grid, field.data), lattice, sides, enter)
+    return _stream(Neighborhood(grid, field.data), lattice, sides, enter)
 
 
 def require_balanced(field: Field, lattice: Lattice) -> None:
@@ -146,16 +153,21 @@ def _stream(
         return enter(*near.moved(lattice, sides))
 
     def at_once() -> Array:
-        return jnp.stack(enter(near.moved_each(lattice), [side.layer(near.data) for side in sides]))
+        streamed = enter(near.moved_each(lattice), [side.layer(near.data) for side in sides])
+        # What collisions give back is read by cells, sides and edges.
+        return barrier_on_the_way_back(jnp.stack(streamed))
 
     # A CPU copies blocks into place fastest; on a GPU each of them would be a launch.
     return jax.lax.platform_dependent(cpu=in_place, default=at_once)
 
 
 def _reflected(
-    near: Neighborhood, layer: Array, lattice: Lattice, side: Side, grid: Grid, speed: Array
+    near: Neighborhood, layer: Array, lattice: Lattice, side: Side, given: Array | None
 ) -> dict[int, Array]:
-    """What comes in to the cells at a side: a wall, a mirror or open; a wall at inlets, until Zou and He."""
+    """What comes in to the cells at a side: a wall, a mirror or open; a wall at inlets, until Zou and He.
+
+    - `given`: what the side prescribes, in lattice units.
+    """
     boundary, out = side.boundary, {}
     w = lattice.weights.tolist()
     if isinstance(boundary, Mirror):
@@ -166,11 +178,10 @@ def _reflected(
             out[i] = near.layer_at(side, layer, int(image[i]), along)
         return out
     bounced = {i: layer[lattice.opposites[i]] for i in side.incoming}
-    if isinstance(boundary, NoSlip) and not _is_zero(boundary.velocity):
+    if isinstance(boundary, NoSlip) and given is not None:
         rho = 1 + jnp.sum(layer, axis=0)
-        u = list(_wall_value(boundary.velocity, grid, side, grid.dimension) / speed)
         return {
-            i: back + (6 * w[i]) * rho * along_velocity(lattice, i, u)
+            i: back + (6 * w[i]) * rho * along_velocity(lattice, i, list(given))
             for i, back in bounced.items()
         }
     if isinstance(boundary, Outflow):
@@ -189,20 +200,19 @@ def _through_edge(
     near: Neighborhood,
     layer: Array,
     lattice: Lattice,
-    one: Side,
-    other: Side,
-    grid: Grid,
-    speed: Array,
+    sides: tuple[Side, Side],
+    prescribed: tuple[Array | None, Array | None],
 ) -> dict[int, Array]:
-    """What comes in where two sides meet, through both, for the layer at `other`.
+    """What comes in where two sides meet, through both, for the layer at the second.
 
     Two mirrors turn it twice; a wall sends back what went out, with the mean velocity of the walls that meet.
     The share of the wall that is left out is taken from fluid of the density of reference, so that what the two
     ends of a lid let through cancels.
     """
-    closed = [isinstance(side.boundary, NoSlip | Mirror) for side in (one, other)]
-    walls = [side for side in (one, other) if isinstance(side.boundary, NoSlip)]
-    moving = [side for side in walls if not _is_zero(side.boundary.velocity)]
+    one, other = sides
+    closed = [isinstance(side.boundary, NoSlip | Mirror) for side in sides]
+    walls = [side for side in sides if isinstance(side.boundary, NoSlip)]
+    moving = [u for u in prescribed if u is not None]  # no mirror prescribes anything
     if one.axis == other.axis or not all(closed) or (len(walls) == 2 and not moving):
         return {}
     w, out = lattice.weights.tolist(), {}
@@ -215,8 +225,7 @@ def _through_edge(
             out[i] = near.layer_at(other, layer, int(image), along)
             continue
         out[i] = layer[lattice.opposites[i]]
-        for side in moving:
-            u = _wall_value(side.boundary.velocity, grid, side, grid.dimension) / speed
+        for u in moving:
             if u.shape[1 + other.axis] > 1:
                 u = other.layer(u)
             pushed = rho - (1 - 1 / len(walls))
@@ -224,10 +233,8 @@ def _through_edge(
     return out
 
 
-def _zou_he(
-    populations: Array | list[Array], lattice: Lattice, side: Side, grid: Grid, speed: Array
-) -> dict[int, Array]:
-    """What comes in, such that the cells at the side have a given velocity or pressure.
+def _zou_he(populations: Each, lattice: Lattice, side: Side, given: Array) -> dict[int, Array]:
+    """What comes in, such that the cells at the side have the given velocity or pressure, in lattice units.
 
     The share of every velocity beside equilibrium is that of the opposite one, but for what the momentum along
     the side asks for.
@@ -240,12 +247,11 @@ def _zou_he(
 
     known = 1 + total(side.parallel) + 2 * total(side.outgoing)  # ρ less what moves inwards
     if isinstance(side.boundary, FixedPressure):
-        pressure = _wall_value(side.boundary.value, grid, side, 1)[0]
-        rho = 1 + 3 * pressure / speed**2
+        rho = 1 + 3 * given[0]
         momentum = [jnp.zeros_like(known)] * lattice.dimension
         momentum[side.axis] = (rho - known) * side.inward
     else:
-        u = list(_wall_value(side.boundary.value, grid, side, grid.dimension) / speed)
+        u = list(given)
         rho = known / (1 - side.inward * u[side.axis])
         momentum = [rho * part for part in u]
     missing = [
@@ -264,8 +270,20 @@ def _zou_he(
     return out
 
 
+def _in_lattice_units(side: Side, grid: Grid, speed: Array) -> Array | None:
+    """The velocity or the pressure that a side prescribes, at each of its cells; None if it has neither."""
+    boundary, d = side.boundary, grid.dimension
+    if isinstance(boundary, FixedPressure):
+        return _wall_value(boundary.value, grid, side, 1) / speed**2
+    if isinstance(boundary, Dirichlet):
+        return _wall_value(boundary.value, grid, side, d) / speed
+    if isinstance(boundary, NoSlip) and not _is_zero(boundary.velocity):
+        return _wall_value(boundary.velocity, grid, side, d) / speed
+    return None
+
+
 def _wall_value(value: object, grid: Grid, side: Side, parts: int) -> Array:
-    """A prescribed value `[parts, *cells]`, ready to broadcast over the cells at the side."""
+    """A prescribed value at each of the cells at the side, `[parts, *cells]`."""
     points = [1 if k == side.axis else n for k, n in enumerate(grid.local_shape)]
     like = jnp.zeros((parts, *points), grid.spacing.dtype)
     wall = Wall(
@@ -279,7 +297,6 @@ def _wall_value(value: object, grid: Grid, side: Side, parts: int) -> Array:
         includes_walls=(False,) * grid.dimension,
     )
     shaped = shape_for_wall(value, like, wall)
-    points = shaped.shape[1:] if shaped.ndim else (1,) * grid.dimension
     return jnp.broadcast_to(shaped, (parts, *points))
 
 

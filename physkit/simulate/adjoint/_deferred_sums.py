@@ -27,7 +27,17 @@ _FEW = 8  # numbers that are added up each time, which takes no launch
 _SOME = 2**11  # numbers of an array whose sums cost little wherever they are
 _LINEAR = frozenset(
     {"neg", "add", "add_any", "sub", "real", "imag", "complex", "convert_element_type", "copy"}
-    | {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "pad", "transpose"}
+    | {
+        "broadcast_in_dim",
+        "reshape",
+        "squeeze",
+        "slice",
+        "concatenate",
+        "stack",
+        "unstack",
+        "pad",
+        "transpose",
+    }
 )
 
 
