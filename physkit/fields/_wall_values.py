@@ -1,5 +1,7 @@
 """Values of fields at points that sit on walls, where a boundary gives the field itself."""
 
+import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -127,12 +129,8 @@ class _Split:
 
 def _is_at(places: tuple[int | None, ...], values: Array) -> Bool[np.ndarray, "..."]:
     """Which of `values` are at these places; to be broadcast. A constant, which takes a GPU no launch."""
-    is_there = np.ones(len(values.shape) * (1,), bool)
-    for axis, k in enumerate(places):
-        if k is not None:
-            n = values.shape[axis]
-            along = np.arange(n) == k % n
-            is_there = is_there & np.expand_dims(
-                along, [*range(axis), *range(axis + 1, values.ndim)]
-            )
-    return is_there
+    along = [
+        np.ones(1, bool) if k is None else np.arange(n) == k % n
+        for n, k in itertools.zip_longest(values.shape, places)
+    ]
+    return functools.reduce(np.logical_and.outer, along)

@@ -82,10 +82,22 @@ def behind_a_barrier(p, carry):
     return linear_call(add_scaled, transpose, jnp.exp(p["b"]), (0.9 * x, p["a"])), given
 
 
+def computed_again(p, carry):
+    """Functions of parameters are computed again on the way back, some of them by choice of the platform."""
+
+    def step(p, x, given):
+        chosen = jax.lax.platform_dependent(p["b"] * x, cpu=jnp.sin, default=lambda y: y)
+        return x + 0.1 * jnp.exp(p["a"]) * jnp.sin(chosen) * jnp.exp(p["v"])[:, None], given
+
+    return jax.checkpoint(step, prevent_cse=False)(p, *carry)
+
+
 STEPS_OF = {
     f.__name__: f
-    for f in (push, diffuse, in_profiles, in_spectra, times_the_state, by_choice, behind_a_barrier)
-}
+    for f in (
+        push, diffuse, in_profiles, in_spectra, times_the_state, by_choice, behind_a_barrier, computed_again,
+    )
+}  # fmt: skip
 
 
 def loss_of(step, pack, adjoint=None):
@@ -137,20 +149,29 @@ def test_single_precision_and_checkpoints():
             np.testing.assert_allclose(found[key], expected[key], rtol=1e-5)
 
 
-def sums_within_loops(step, shape=SHAPE):
-    """How many numbers sums in the loop back add up."""
+def operations_within_loops(step, shape=SHAPE):
+    """Those of all loops of a gradient."""
     p, _ = parameters()
     jaxpr = jax.make_jaxpr(jax.grad(loss_of(step, pack=True)))(p, jnp.ones(shape)).jaxpr
 
     def within(jaxpr, is_loop):
         for equation in jaxpr.eqns:
-            if is_loop and equation.primitive.name in ("reduce", "reduce_sum"):
-                yield equation.invars[0].aval.size
+            if is_loop:
+                yield equation
             called = called_program(equation)
             for inner in [called[0]] if called else programs_of(equation):
                 yield from within(inner, is_loop or equation.primitive.name == "scan")
 
-    return [size for size in within(jaxpr, False) if size >= SHAPE[1]]
+    return list(within(jaxpr, False))
+
+
+def sums_within_loops(step):
+    """How many numbers sums in the loop back add up."""
+    operations = operations_within_loops(step)
+    sizes = [
+        e.invars[0].aval.size for e in operations if e.primitive.name in ("reduce", "reduce_sum")
+    ]
+    return [size for size in sizes if size >= SHAPE[1]]
 
 
 def test_no_turn_adds_up_cells_for_what_no_step_changes():
@@ -164,6 +185,10 @@ def test_sums_that_cannot_wait_are_within_turns():
 
 
 def test_sums_of_large_arrays_are_within_turns(monkeypatch):
-    module = importlib.import_module("physkit.simulate.adjoint._deferred_sums")
+    module = importlib.import_module("physkit.simulate.adjoint._loop_transpose")
     monkeypatch.setattr(module, "_MAX_BYTES", 8 * SHAPE[0] * SHAPE[1] - 1)
     assert sums_within_loops(diffuse) != []
+
+
+def test_numbers_that_no_step_changes_are_computed_once():
+    assert "exp" not in {e.primitive.name for e in operations_within_loops(computed_again)}

@@ -49,7 +49,7 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
             for i, values in _reflected(near, layer, lattice, side, given).items()
         ]
         entries += [
-            Entry(i, (one, other), one.layer(values))
+            Entry(i, (one, other), values)
             for (one, of_one, _), (other, of_other, layer) in combinations(at_sides, 2)
             for i, values in _through_edge(
                 near, layer, lattice, (one, other), (of_one, of_other)
@@ -179,7 +179,7 @@ def _reflected(
         return out
     bounced = {i: layer[lattice.opposites[i]] for i in side.incoming}
     if isinstance(boundary, NoSlip) and given is not None:
-        rho = 1 + jnp.sum(layer, axis=0)
+        rho = 1 + sum(layer[1:], layer[0])
         return {
             i: back + (6 * w[i]) * rho * along_velocity(lattice, i, list(given))
             for i, back in bounced.items()
@@ -203,7 +203,9 @@ def _through_edge(
     sides: tuple[Side, Side],
     prescribed: tuple[Array | None, Array | None],
 ) -> dict[int, Array]:
-    """What comes in where two sides meet, through both, for the layer at the second.
+    """What comes in where two sides meet, through both.
+
+    - `layer`: the cells at the second side.
 
     Two mirrors turn it twice; a wall sends back what went out, with the mean velocity of the walls that meet.
     The share of the wall that is left out is taken from fluid of the density of reference, so that what the two
@@ -212,23 +214,25 @@ def _through_edge(
     one, other = sides
     closed = [isinstance(side.boundary, NoSlip | Mirror) for side in sides]
     walls = [side for side in sides if isinstance(side.boundary, NoSlip)]
-    moving = [u for u in prescribed if u is not None]  # no mirror prescribes anything
-    if one.axis == other.axis or not all(closed) or (len(walls) == 2 and not moving):
+    is_moving = any(u is not None for u in prescribed)  # no mirror prescribes anything
+    if one.axis == other.axis or not all(closed) or (len(walls) == 2 and not is_moving):
         return {}
+    # Of each wall, what it prescribes at the cells of the other.
+    velocities = [
+        side.layer(u) for u, side in zip(prescribed, (other, one), strict=True) if u is not None
+    ]
     w, out = lattice.weights.tolist(), {}
-    rho = 1 + jnp.sum(layer, axis=0)
+    edge = one.layer(layer)
+    pushed = sum(edge[1:], edge[0]) + 1 / max(len(walls), 1)
     for i in set(one.incoming) & set(other.incoming):
         if not walls:
             image = lattice.mirrored(one.axis)[lattice.mirrored(other.axis)[i]]
             along = -lattice.velocities[i]
             along[[one.axis, other.axis]] = 0
-            out[i] = near.layer_at(other, layer, int(image), along)
+            out[i] = one.layer(near.layer_at(other, layer, int(image), along))
             continue
-        out[i] = layer[lattice.opposites[i]]
-        for u in moving:
-            if u.shape[1 + other.axis] > 1:
-                u = other.layer(u)
-            pushed = rho - (1 - 1 / len(walls))
+        out[i] = edge[lattice.opposites[i]]
+        for u in velocities:
             out[i] = out[i] + (6 * w[i]) * pushed * along_velocity(lattice, i, list(u))
     return out
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from physkit.core import linear_call
 
 from ._array_layout import FEW, ArrayLayout, Joined
-from ._deferred_sums import DeferredSums
+from ._loop_transpose import LoopTranspose
 from ._step_derivative import Arrays, StepDerivative, StepProgram, places_of_equals
 
 # Of what no step changes, as a constant of the loop, and of what steps change.
@@ -22,12 +22,12 @@ Directions: TypeAlias = tuple[Joined, Arrays]
 class LoopDerivative:
     """The derivative of each turn, by what no step changes and by the carry.
 
-    Directions of constants are spread before the loop where the transpose has sums (`DeferredSums`), and those
+    Directions of constants are spread before the loop where the transpose has sums (`LoopTranspose`), and those
     of few numbers are one array, so that the transpose adds up arrays, few of them, and sums after the loop.
     """
 
     step: StepDerivative
-    sums: DeferredSums
+    transpose: LoopTranspose
     _places: tuple[int, ...]  # for each array that is spread, the first with the same numbers
     _layout: ArrayLayout  # of those that are first, and of directions of constants
 
@@ -38,38 +38,43 @@ class LoopDerivative:
         """By what varies in any turn if this does before the first."""
         step = _trace_step(program, inputs, is_varying)
         kept = jax.eval_shape(lambda x: step.evaluate(x)[1], inputs)
-        sums = DeferredSums.of(step, kept)
-        steady = list(itertools.compress(jax.tree.leaves(kept), sums.steady))
+        transpose = LoopTranspose.of(step, kept)
+        steady = list(itertools.compress(jax.tree.leaves(kept), transpose.steady))
         constants = [inputs[k] for k in step.varying if program.is_constant[k]]
-        late = [inputs[k] for k in itertools.compress(step.varying, sums.is_late)]
-        places = places_of_equals(jax.make_jaxpr(sums.spread)(steady, late).jaxpr)
-        arrays = [*(x for k, x in enumerate(sums.shapes) if k in places), *constants]
+        late = [inputs[k] for k in itertools.compress(step.varying, transpose.is_late)]
+        places = places_of_equals(jax.make_jaxpr(transpose.spread)(steady, late).jaxpr)
+        arrays = [*(x for k, x in enumerate(transpose.shapes) if k in places), *constants]
         layout = ArrayLayout.of(
             arrays, ["few" if math.prod(x.shape) <= FEW else None for x in arrays]
         )
-        return cls(step, sums, tuple(places), layout)
+        return cls(step, transpose, tuple(places), layout)
 
     @property
     def is_constant(self) -> list[bool]:
         """Of each direction."""
         return [self.step.program.is_constant[k] for k in self.step.varying]
 
-    def prepare(self, inputs: Arrays, directions: Arrays) -> Directions:
-        """Directions, of what no step changes and of what the first finds, as turns take them."""
+    def prepare(self, inputs: Arrays, directions: Arrays) -> tuple[Arrays, Directions]:
+        """What is computed once for all turns, and directions as turns take them.
+
+        The latter are those of what no step changes, and of what the first turn finds.
+        """
+        transpose = self.transpose
         # Of what no step changes, any state gives the values.
-        kept = self.step.evaluate(inputs)[1] if any(self.sums.steady) else []
-        steady = list(itertools.compress(jax.tree.leaves(kept), self.sums.steady))
-        spread = self.sums.spread(steady, list(itertools.compress(directions, self.sums.is_late)))
+        kept = self.step.evaluate(inputs)[1] if any(transpose.steady) else []
+        steady = list(itertools.compress(jax.tree.leaves(kept), transpose.steady))
+        spread = transpose.spread(steady, list(itertools.compress(directions, transpose.is_late)))
         firsts = [x for k, x in enumerate(spread) if k in self._places]
         constants = itertools.compress(directions, self.is_constant)
         moving = [x for x, c in zip(directions, self.is_constant, strict=True) if not c]
-        return self._layout.join([*firsts, *constants]), moving
+        joined = self._layout.join([*firsts, *constants])
+        return transpose.evaluate_early(steady), (joined, moving)
 
-    def apply(self, kept: Joined, directions: Directions) -> list[Any]:
+    def apply(self, kept: Joined, early: Arrays, directions: Directions) -> list[Any]:
         """The derivative of each result of a turn; None for those that have none."""
         shapes = self.step.shapes
         return self.step.place(
-            linear_call(_Forward(self), _Backward(self), kept, directions, shapes)
+            linear_call(_Forward(self), _Backward(self), (kept, early), directions, shapes)
         )
 
     def directions(self, directions: Directions) -> Arrays:
@@ -98,7 +103,8 @@ class _Forward:
 
     loop: LoopDerivative
 
-    def __call__(self, kept: Joined, directions: Directions) -> Arrays:
+    def __call__(self, given: tuple[Joined, Arrays], directions: Directions) -> Arrays:
+        kept, _ = given
         return self.loop.step.linear(kept, self.loop.directions(directions))
 
 
@@ -106,8 +112,8 @@ class _Forward:
 class _Backward:
     loop: LoopDerivative
 
-    def __call__(self, kept: Joined, cotangents: Arrays) -> Directions:
-        return self.loop.cotangents(*self.loop.sums.evaluate_turn(kept, cotangents))
+    def __call__(self, given: tuple[Joined, Arrays], cotangents: Arrays) -> Directions:
+        return self.loop.cotangents(*self.loop.transpose.evaluate_turn(*given, cotangents))
 
 
 def _trace_step(program: StepProgram, inputs: Arrays, is_varying: list[bool]) -> StepDerivative:

@@ -80,14 +80,14 @@ def _loop_jvp(
     derivative = LoopDerivative.trace(program, inputs, [not is_zero(t) for t in tangents])
     varying = derivative.step.varying
     given = [jnp.zeros_like(inputs[k]) if is_zero(tangents[k]) else tangents[k] for k in varying]
-    constants, moving = derivative.prepare(inputs, given)
+    early, (constants, moving) = derivative.prepare(inputs, given)
     first = len(inputs) - len(program.is_asked)
     moves = [k in varying and asked for k, asked in enumerate(program.is_asked, first)]
 
     def turn(both: tuple[Arrays, Arrays], _: None) -> tuple[tuple[Arrays, Arrays], None]:
         carry, moving = both
         results, kept = derivative.step.evaluate(_with_carry(program, inputs, carry))
-        changes = itertools.compress(derivative.apply(kept, (constants, moving)), moves)
+        changes = itertools.compress(derivative.apply(kept, early, (constants, moving)), moves)
         return (results, [_or_zeros(t, x) for t, x in zip(changes, moving, strict=True)]), None
 
     start = _carry_of(program, inputs), moving
