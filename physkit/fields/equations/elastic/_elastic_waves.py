@@ -30,14 +30,14 @@ from physkit.core import (
 )
 from physkit.geometry import AXES, Grid, Outflow
 
-from ..._field import Field
 from ..._field_increment import FieldIncrement
-from ...operators import average, difference
+from ...operators import difference
 from ...states._elastic_field import ElasticField
 from .._requirements import as_tuple
 from .._source_checks import require_sources
 from .._staggered_wave import AbstractStaggeredWave, HalfStep, Increments
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
+from ._cell_means import harmonic_mean_of_cells, mean_of_cells
 from ._elastic_sources import AbstractElasticSource
 
 
@@ -221,9 +221,11 @@ class ElasticWaves(AbstractStaggeredWave):
         lame, mu, rho = (
             grid.local(x) if x.ndim else x for x in (self.lame_lambda, self.lame_mu, self.density)
         )
-        volumes = {name: 1 / _mean(rho, grid, (axis,)) for axis, name in enumerate(field.velocity)}
+        volumes = {
+            name: 1 / mean_of_cells(rho, grid, (axis,)) for axis, name in enumerate(field.velocity)
+        }
         shear = {
-            name: _harmonic_mean(mu, grid, tuple(AXES.index(a) for a in name[-2:]))
+            name: harmonic_mean_of_cells(mu, grid, tuple(AXES.index(a) for a in name[-2:]))
             for name in field.stress
             if name[-1] != name[-2]
         }
@@ -248,10 +250,18 @@ class ElasticWaves(AbstractStaggeredWave):
     ) -> tuple[Increments, Memories]:
         """What a step adds to the stress, from the velocity half a step after `clock.t`; what layers
         remember."""
-        rates, memory = self._stress_rates(plan, clock.at_fraction(0.5), field)
+        strains, memory = self._strain_rates(plan, field)
+        middle = clock.at_fraction(0.5)
+
+        # For its derivative by dt, moduli and sources, strains are enough.
+        @recomputed
+        def increments(strains: dict[str, Array]) -> dict[str, Array]:
+            rates = self._stress_rates(plan, middle, field, strains)
+            return {name: scale_array(rate, clock.dt) for name, rate in rates.items()}
+
         out = {
-            name: FieldIncrement(scale_array(rate, clock.dt), field.stress[name].location)
-            for name, rate in rates.items()
+            name: FieldIncrement(values, field.stress[name].location)
+            for name, values in increments(strains).items()
         }
         return out, memory
 
@@ -261,7 +271,8 @@ class ElasticWaves(AbstractStaggeredWave):
         plan = self.prepare(state, clock.dt)
         pushes, _ = self._pushes(plan, clock, field)
         rates = {name: push * plan.specific_volume[name] for name, push in pushes.items()}
-        rates |= self._stress_rates(plan, clock, field)[0]
+        strains, _ = self._strain_rates(plan, field)
+        rates |= self._stress_rates(plan, clock, field, strains)
         parts = field.parts()
         increments = {n: FieldIncrement(r, parts[n].location) for n, r in rates.items()}
         return increments if self.component is None else {self.component: increments}
@@ -333,57 +344,44 @@ class ElasticWaves(AbstractStaggeredWave):
             out[name] = total
         return out, memory
 
-    def _stress_rates(
-        self, plan: ElasticPlan, clock: Clock, field: ElasticField
+    def _strain_rates(
+        self, plan: ElasticPlan, field: ElasticField
     ) -> tuple[dict[str, Array], Memories]:
-        """∂σ/∂t by component, with sources at `clock.t`; what layers remember."""
-        out, memory, strain = {}, {}, {}
-        for axis in range(field.grid.dimension):
-            a = AXES[axis]
-            strain[a], new = self._slope(plan, field, f"velocity_{a}", f"stress_{a}{a}", axis)
-            memory |= new
-        pressure = plan.lame_lambda * sum(strain.values())
+        """∂vₐ/∂xₐ, and of shear ∂vₐ/∂x_b + ∂v_b/∂xₐ, by component of the stress; what layers remember."""
+        out, memory = {}, {}
         for name in field.stress:
             a, b = name[-2:]
-            if a == b:
-                rate = pressure + (plan.stiffness - plan.lame_lambda) * strain[a]
-            else:
-                one, new = self._slope(plan, field, f"velocity_{a}", name, AXES.index(b))
-                memory |= new
+            rate, new = self._slope(plan, field, f"velocity_{a}", name, AXES.index(b))
+            memory |= new
+            if a != b:
                 other, new = self._slope(plan, field, f"velocity_{b}", name, AXES.index(a))
                 memory |= new
-                rate = plan.shear[name] * (one + other)
+                rate = rate + other
+            out[name] = rate
+        return out, memory
+
+    def _stress_rates(
+        self, plan: ElasticPlan, clock: Clock, field: ElasticField, strains: dict[str, Array]
+    ) -> dict[str, Array]:
+        """∂σ/∂t by component, of rates of strain and of sources at `clock.t`."""
+        normal = [strain for name, strain in strains.items() if name[-1] == name[-2]]
+        pressure = plan.lame_lambda * sum(normal)
+        out = {}
+        for name, strain in strains.items():
+            if name[-1] == name[-2]:
+                rate = pressure + (plan.stiffness - plan.lame_lambda) * strain
+            else:
+                rate = plan.shear[name] * strain
             for source in self.sources:
                 rate = recomputed(source.add_to_rate)(rate, clock, field.grid, name)
             out[name] = rate
-        return out, memory
+        return out
 
     def _slope(
         self, plan: ElasticPlan, field: ElasticField, of: str, ends_at: str, axis: int
     ) -> tuple[Array, Memories]:
         slope = difference(getattr(field, of), axis, self.order).data
         return self.absorb(plan.layers, field, ends_at, axis, slope)
-
-
-def _mean(values: Array, grid: Grid, axes: tuple[int, ...]) -> Array:
-    """Values of the cells, averaged half a cell along `axes`; beyond walls they go on as they are."""
-    if not values.ndim:
-        return values
-    beyond = {k: Outflow() for k, wraps in enumerate(grid.periodic) if not wraps} or None
-    field = Field(values, grid, None, beyond)
-    for axis in axes:
-        field = average(field.with_boundary(beyond), axis)
-    return field.data
-
-
-def _harmonic_mean(values: Array, grid: Grid, axes: tuple[int, ...]) -> Array:
-    """1 / mean(1/μ), 0 beside a cell without any."""
-    if not values.ndim:
-        return values
-    is_zero = values <= 0
-    inverse = _mean(1 / jnp.where(is_zero, 1, values), grid, axes)
-    touches_zero = _mean(is_zero.astype(values.dtype), grid, axes) > 0
-    return jnp.where(touches_zero, 0, 1 / inverse)
 
 
 def _quotient(top: Array, bottom: Array) -> Array:
