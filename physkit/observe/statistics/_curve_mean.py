@@ -73,7 +73,7 @@ def weighted_mean(
     mean = safe_divide(jnp.sum(weights * values, axis=0), total)
     scatter = jnp.where(used, values - mean[None], 0)
     # In units of the largest: the square of 10⁻²⁰ m² is beyond float32.
-    unit = power_of_two_above(jnp.max(jnp.abs(scatter), axis=0))
+    unit = power_of_two_above(jnp.max(jnp.abs(jax.lax.stop_gradient(scatter)), axis=0))
     variance = safe_divide(jnp.sum(weights * ratio(scatter, unit[None]) ** 2, axis=0), total)
     num_used = jnp.sum(used, axis=0)
     # The inner `where` keeps the division finite, and so its derivative, where the last line drops it.

@@ -265,7 +265,8 @@ class Constraints(AbstractConstraints):
             )
             lengths = part.group_lengths(group, tables)
             used = tables.is_used
-            mass = 1 / power_of_two_above(jnp.max(inverse_masses, axis=0))
+            largest = jnp.max(jax.lax.stop_gradient(inverse_masses), axis=0)
+            mass = 1 / power_of_two_above(largest)
             relative = inverse_masses * mass[None]
             clusters = Clusters(group.bonds, vectors, velocities, relative, lengths, mass, used)
             if sharded is not None:
