@@ -38,8 +38,8 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
     - `speed`: c, for velocities at sides.
     """
     sides = list(sides_of(field, lattice))
-    # Not within what is chosen for a platform: sums for their cotangents wait there until a loop has ended.
-    prescribed = [_in_lattice_units(side, field.grid, speed) for side in sides]
+    # Not within what is chosen for a platform: sums for their cotangents could not wait until a loop has ended.
+    prescribed = [_prescribed(side, field.grid, speed) for side in sides]
 
     def enter(out: Each, layers: list[Array]) -> Each:
         at_sides = list(zip(sides, prescribed, layers, strict=True))
@@ -274,8 +274,8 @@ def _zou_he(populations: Each, lattice: Lattice, side: Side, given: Array) -> di
     return out
 
 
-def _in_lattice_units(side: Side, grid: Grid, speed: Array) -> Array | None:
-    """The velocity or the pressure that a side prescribes, at each of its cells; None if it has neither."""
+def _prescribed(side: Side, grid: Grid, speed: Array) -> Array | None:
+    """The velocity or the pressure of a side, lattice units, at each of its cells; None if it has neither."""
     boundary, d = side.boundary, grid.dimension
     if isinstance(boundary, FixedPressure):
         return _wall_value(boundary.value, grid, side, 1) / speed**2

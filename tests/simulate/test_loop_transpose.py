@@ -1,4 +1,5 @@
-"""Sums for the cotangents of what no step changes are taken after the loop, and nothing else changes."""
+"""Sums for the cotangents of what no step changes are taken after the loop, and few numbers computed before it;
+derivatives stay what they are."""
 
 import importlib
 
