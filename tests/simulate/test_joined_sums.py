@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physkit.core import linear_call, programs_of, recomputed
-from physkit.simulate.adjoint._joined_sums import join_sums
+from physkit.simulate.adjoint.packing._joined_sums import join_sums
 
 X, Y = jnp.linspace(0.1, 1.0, 60).reshape(3, 20), jnp.linspace(-1.0, 2.0, 60).reshape(3, 20)
 

@@ -12,7 +12,7 @@ from physkit.core import called_program, linear_call, programs_of
 from physkit.simulate.adjoint._adjoint import Direct
 from physkit.simulate.adjoint._nested_checkpoint import NestedCheckpoint
 
-packing = importlib.import_module("physkit.simulate.adjoint._packed_step")
+packing = importlib.import_module("physkit.simulate.adjoint.packing._packed_step")
 STEPS, SHAPE = 6, (20, 30)
 
 
@@ -186,10 +186,33 @@ def test_sums_that_cannot_wait_are_within_turns():
 
 
 def test_sums_of_large_arrays_are_within_turns(monkeypatch):
-    module = importlib.import_module("physkit.simulate.adjoint._loop_transpose")
+    module = importlib.import_module("physkit.simulate.adjoint.packing._loop_transpose")
     monkeypatch.setattr(module, "_MAX_BYTES", 8 * SHAPE[0] * SHAPE[1] - 1)
     assert sums_within_loops(diffuse) != []
 
 
 def test_numbers_that_no_step_changes_are_computed_once():
     assert "exp" not in {e.primitive.name for e in operations_within_loops(computed_again)}
+
+
+def test_turns_read_few_numbers_from_one_array():
+    """Of the loop and of the loop back: kernels that read the same array can be one."""
+    operations = operations_within_loops(diffuse)
+    barriers = [e for e in operations if e.primitive.name == "optimization_barrier"]
+    joined = [e.invars[0].aval for e in barriers]
+    assert len(joined) == 2
+    assert all(x.ndim == 1 and 1 < x.size <= 8 for x in joined)
+
+
+def test_what_kernels_read_is_not_one_of_several_numbers():
+    def with_a_loop(p, carry):
+        x, given = carry
+        turned = jax.lax.fori_loop(0, 2, lambda k, y: y - 0.1 * p["a"] * y, x)
+        return 0.5 * turned + p["b"] * x * given, given
+
+    inner = [
+        e for e in operations_within_loops(with_a_loop) if e.primitive.name in ("scan", "while")
+    ]
+    made = {x for e in operations_within_loops(with_a_loop) for x in e.outvars}
+    numbers = [x for e in inner for x in e.invars if not hasattr(x, "val") and x.aval.size == 1]
+    assert inner and not any(x in made for x in numbers)

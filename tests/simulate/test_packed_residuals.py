@@ -13,7 +13,7 @@ import physkit as pk
 from physkit.core import programs_of
 from physkit.parallel import Spmd
 from physkit.simulate.adjoint._adjoint import Direct
-from physkit.simulate.adjoint._array_layout import ArrayLayout
+from physkit.simulate.adjoint.packing._array_layout import ArrayLayout
 from physkit.simulate.loop._advance import make_block_body
 from physkit.simulate.loop._packed_scalars import pack_scalars
 from physkit.systems import (
@@ -30,7 +30,7 @@ from physkit.systems import (
     weibel_instability,
 )
 
-packing = importlib.import_module("physkit.simulate.adjoint._packed_step")
+packing = importlib.import_module("physkit.simulate.adjoint.packing._packed_step")
 STEPS = 6
 
 

@@ -10,11 +10,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
 from .._types import PyTree
 from ._linear_call import linear_call
 
 F = TypeVar("F", bound=Callable)
+T = TypeVar("T", bound=PyTree)
+_KEPT = "kept for a derivative"
 
 
 def nonzero_tangents(tangents: PyTree) -> PyTree:
@@ -63,10 +66,21 @@ def recomputed(function: F) -> F:
     intermediates are hundreds of arrays. To store them one by one in every step takes longer than to compute
     them twice, and longer to compile. Not for sums over pairs, transforms and loops.
 
-    - `function`: of pytrees; it may close over anything.
+    - `function`: of pytrees; it may close over anything. What it calls `kept_for_derivative` is kept.
     """
+    kept = jax.checkpoint_policies.save_only_these_names(_KEPT)
     # In the body of a loop XLA cannot merge the two computations anyway, and barriers against it cost time.
-    return eqx.filter_checkpoint(function, prevent_cse=False)
+    return eqx.filter_checkpoint(function, prevent_cse=False, policy=kept)
+
+
+def kept_for_derivative(x: T) -> T:
+    """`x`, which `recomputed` keeps: few arrays that took long to compute, and many others with them."""
+    return jax.tree.map(lambda a: checkpoint_name(a, _KEPT), x)
+
+
+def barrier_on_the_way_forward(x: PyTree) -> PyTree:
+    """`x`, computed once, before anything reads it; its cotangent may be computed wherever that is read."""
+    return linear_call(_barrier, _same, (), x)
 
 
 def barrier_on_the_way_back(x: PyTree) -> PyTree:

@@ -3,11 +3,10 @@
 import math
 from typing import TypeAlias, TypeVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import Rate, ShapeError
+from physkit.core import Rate, ShapeError, barrier_on_the_way_forward
 
 from .._field import Field
 from .._field_increment import FieldIncrement
@@ -66,7 +65,7 @@ def compute_once(component: OneKind) -> OneKind:
     many places that read it: programs are several times as large then, and slower.
     """
     fields = {"": component} if isinstance(component, Field) else component.parts()
-    data = jax.lax.optimization_barrier(tuple(field.data for field in fields.values()))
+    data = barrier_on_the_way_forward(tuple(field.data for field in fields.values()))
     fresh = {
         name: field.replace(data=x) for (name, field), x in zip(fields.items(), data, strict=True)
     }

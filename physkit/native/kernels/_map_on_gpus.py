@@ -27,6 +27,8 @@ from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles, translation
 _BLOCK = 128  # faces, each of which is one thread's
 _WARPS = 4
 _MAX_STATEMENTS = 10_000
+# Cotangents that XLA writes by one kernel: those of a gas, but not the nine of one with a magnetic field.
+_FEW = 4
 
 
 def map_on_gpus(
@@ -66,7 +68,7 @@ def map_on_gpus(
     if num_sums:
         out.append(jax.ShapeDtypeStruct((num_blocks * num_sums,), dtype))
     fused = multiply_add_in_two if interpret else multiply_add
-    stacks, places = _stack_alike(arrays)
+    stacks, places = _stack_alike(arrays, num_cells)
     kernel = functools.partial(_map_block, translated, n, places, fused)
     # From cell to cell, from line to line of faces, and from array to array of each stack: in memory, so that
     # one kernel is compiled for faces across every axis.
@@ -88,13 +90,20 @@ def map_on_gpus(
     return of_cells, of_all
 
 
-def _stack_alike(arrays: Sequence[Array]) -> tuple[list[Array], list[tuple[int, int]]]:
-    """Arrays of one shape as one, which one kernel writes; and where each is: in which, in which place."""
-    alike: dict[tuple[int, ...], list[Array]] = {}
+def _stack_alike(
+    arrays: Sequence[Array], num_cells: Sequence[int]
+) -> tuple[list[Array], list[tuple[int, int]]]:
+    """Arrays of one shape as one, which one kernel writes; and where each is: in which, in which place.
+
+    A few arrays of one cell are as they are: cotangents of fluxes, which one kernel has written anyway.
+    """
+    are_few = num_cells.count(1) <= _FEW
+    alike: dict[Any, list[Array]] = {}
     places = []
-    for x in arrays:
-        group = alike.setdefault(x.shape, [])
-        places.append((list(alike).index(x.shape), len(group)))
+    for k, (x, cells) in enumerate(zip(arrays, num_cells, strict=True)):
+        key = k if cells == 1 and are_few else x.shape
+        group = alike.setdefault(key, [])
+        places.append((list(alike).index(key), len(group)))
         group.append(x)
     return [jnp.stack(group) for group in alike.values()], places
 

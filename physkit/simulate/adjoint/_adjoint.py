@@ -10,7 +10,7 @@ import numpy as np
 from physkit.core import Module, PhyskitError, PyTree, State
 
 from ._loop_body import LoopBody
-from ._packed_step import PackedStep
+from .packing._packed_step import PackedStep
 
 Program: TypeAlias = Callable[..., PyTree]  # a hashable function of pytrees
 

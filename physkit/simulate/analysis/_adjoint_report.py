@@ -16,7 +16,7 @@ from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
 from ..adjoint._forward_mode import Forward
 from ..adjoint._nested_checkpoint import NestedCheckpoint
-from ..adjoint._packed_step import pack_step
+from ..adjoint.packing._packed_step import pack_step
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
 from ..loop._carry import Carry

@@ -25,7 +25,7 @@ from physkit.core import (
 )
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
-from ..adjoint._packed_step import pack_step
+from ..adjoint.packing._packed_step import pack_step
 from ._carry import Carry, state_faults
 from ._migrate import migrate
 from ._nested_loop import add_time_axis, forward_level, nest_loops

@@ -8,7 +8,7 @@ import jax
 
 from physkit.core import PyTree
 
-from ..adjoint._array_layout import FEW, ArrayLayout
+from ..adjoint.packing._array_layout import FEW, ArrayLayout
 
 T = TypeVar("T", bound=PyTree)
 

@@ -17,6 +17,7 @@ from physkit.core import (
     State,
     cast_floats,
     get_component,
+    kept_for_derivative,
     param,
     ratio,
     recomputed,
@@ -29,6 +30,7 @@ from physkit.geometry import AXES
 from physkit.native import (
     MapStencil,
     NotTranslatableError,
+    kernels_are_used,
     map_on_gpus,
     map_stencil,
     native_or_xla,
@@ -314,6 +316,10 @@ class IdealMHD(AbstractConservationLaw):
                         (flow, flows[axis], gas.density.boundary),
                     ):
                         data = _own_faces(data, gas, axis)
+                        if kernels_are_used():
+                            # The derivative of what follows reads this alone of all that solvers give. On CPUs
+                            # to keep it takes no less time than to solve again.
+                            data = kept_for_derivative(data)
                         out.append(gas.density.replace(data=data, boundary=sides, **place))
                 edge = edge_field(tuple(electric), tuple(flow), cell, (a, b))
                 # On a wall that conducts it is 0, not the rounding of a sum: no field passes through.

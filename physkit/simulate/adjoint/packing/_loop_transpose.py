@@ -22,15 +22,11 @@ from ._array_layout import Joined
 from ._joined_sums import evaluate_joined
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import Marks, Operation, TracedProgram
+from ._turn_parts import Early, TurnParts
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
 _FEW = 8  # numbers that are added up each time, which takes no launch
 _SOME = 2**11  # numbers of an array whose sums cost little wherever they are
-# What costs nothing where its result is read; and choices between platforms, which must stay where they are.
-_FREE = frozenset(
-    {"broadcast_in_dim", "reshape", "squeeze", "slice", "convert_element_type"}
-    | {"bitcast_convert_type", "ne", "eq", "iota", "platform_index"}
-)
 _LINEAR = frozenset(
     {"neg", "add", "add_any", "sub", "real", "imag", "complex", "convert_element_type", "copy"}
     | {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "pad", "transpose"}
@@ -42,8 +38,7 @@ _LINEAR = frozenset(
 class LoopTranspose:
     """The transpose of a step's derivative in three parts: before a loop, in each turn of it, and after it.
 
-    - `early`, `turn`, `late`: the operations of each.
-    - `given`: names of what the first part gives to each turn: few numbers.
+    - `parts`: the operations of the first and the second part. `late`: those of the last.
     - `border`: names of what each turn gives to the last part: arrays that turns add up.
     - `steady`: which of the arrays that are kept the first and the last part read; they are the same in all
       turns.
@@ -51,9 +46,7 @@ class LoopTranspose:
     """
 
     program: TracedProgram
-    early: list[Operation]
-    given: list[int]
-    turn: list[Operation]
+    parts: TurnParts
     late: list[Operation]
     border: list[int]
     steady: tuple[bool, ...]
@@ -86,11 +79,11 @@ class LoopTranspose:
                 needed |= set(operation.operands)
         is_late = tuple(x in made for x in program.results)
         results = [*border, *(x for x in program.results if x not in made)]
-        early, given, turn = _take_out(turn, changing, kept_names, results)
-        needed.update(x for operation in early for x in operation.operands)
+        parts = TurnParts.of(turn, kept_names, changing | linear, results)
+        needed |= parts.reads
         steady = tuple(x in needed for x in kept_names)
         late = [*before[::-1], *late]
-        return cls(program, early, given, turn, late, border, steady, is_late)
+        return cls(program, parts, late, border, steady, is_late)
 
     @property
     def shapes(self) -> list[Any]:
@@ -109,22 +102,19 @@ class LoopTranspose:
         transpose = jax.linear_transpose(partial(self.evaluate_late, steady), self.shapes)
         return list(transpose(directions)[0])
 
-    def evaluate_early(self, steady: Arrays) -> Arrays:
+    def evaluate_early(self, steady: Arrays) -> Early:
         """What the first part gives to each turn."""
         names = itertools.compress(self.program.inputs, self.steady)
-        values = self.program.constants | dict(zip(names, steady, strict=True))
-        for operation in self.early:
-            operation.evaluate(values)
-        return [values[x] for x in self.given]
+        return self.parts.prepare(self.program.constants | dict(zip(names, steady, strict=True)))
 
     def evaluate_turn(
-        self, kept: Joined, early: Arrays, cotangents: Arrays
+        self, kept: Joined, early: Early, cotangents: Arrays
     ) -> tuple[Arrays, list[Any]]:
         """What a turn gives to the last part, and the cotangents; None for those of the last part."""
-        names = [*self.program.inputs, *self.given]
-        inputs = [*jax.tree.leaves((kept, cotangents)), *early]
-        values = self.program.constants | dict(zip(names, inputs, strict=True))
-        evaluate_joined(self.turn, values)
+        inputs = jax.tree.leaves((kept, cotangents))
+        values = self.program.constants | dict(zip(self.program.inputs, inputs, strict=True))
+        self.parts.take(early, values, cotangents[0])
+        evaluate_joined(self.parts.turn, values)
         return [values[x] for x in self.border], [values.get(x) for x in self.program.results]
 
     def evaluate_late(self, steady: Arrays, border: Arrays) -> Arrays:
@@ -188,40 +178,3 @@ def _is_linear(operation: Operation, linear: Marks) -> bool:
     if name == "div":
         return marks == [True, False]
     return name == "select_n" and not marks[0]
-
-
-def _take_out(
-    operations: Sequence[Operation], changing: Marks, kept: Sequence[int], results: Sequence[int]
-) -> tuple[list[Operation], list[int], list[Operation]]:
-    """Of a turn: what can be done before the loop, what that gives to each turn, and what is left of it.
-
-    - `changing`: what is not the same in all turns.
-    - `results`: what a turn is done for.
-    """
-    # Numbers that are kept, or are in the program, at other places or of other dtypes.
-    as_kept: Marks = set(kept)
-    for operation in operations:
-        is_free = operation.equation.primitive.name in _FREE
-        if is_free and all(x in as_kept for x in operation.operands):
-            as_kept.update(operation.results)
-    needed, needed_early = set(results), set()
-    early, given, turn = [], [], []
-    for operation in reversed(operations):
-        found = [x for x in operation.results if x in needed]
-        is_steady = not any(x in changing for x in operation.results)
-        can_be_given = is_steady and not as_kept.intersection(found) and _gives_some(operation)
-        if can_be_given:
-            given += found
-            needed_early.update(found)
-        elif found:
-            turn.append(operation)
-            needed.update(operation.operands)
-        if needed_early.intersection(operation.results):
-            early.append(operation)
-            needed_early.update(operation.operands)
-    return early[::-1], given[::-1], turn[::-1]
-
-
-def _gives_some(operation: Operation) -> bool:
-    """Whether it gives so few numbers that to read them takes no longer than to compute them."""
-    return all(x.aval.size <= _SOME for x in operation.equation.outvars)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from physkit.core import PyTree
 from physkit.native import kernels_are_used
 
-from ._loop_body import LoopBody
+from .._loop_body import LoopBody
 from ._loop_derivative import LoopDerivative
 from ._packed_residuals import can_be_packed, is_zero, pack_turn, pack_within, with_zeros
 from ._step_derivative import Arrays, StepProgram
@@ -80,14 +80,15 @@ def _loop_jvp(
     derivative = LoopDerivative.trace(program, inputs, [not is_zero(t) for t in tangents])
     varying = derivative.step.varying
     given = [jnp.zeros_like(inputs[k]) if is_zero(tangents[k]) else tangents[k] for k in varying]
-    early, (constants, moving) = derivative.prepare(inputs, given)
+    prepared, (constants, moving) = derivative.prepare(inputs, given)
     first = len(inputs) - len(program.is_asked)
     moves = [k in varying and asked for k, asked in enumerate(program.is_asked, first)]
 
     def turn(both: tuple[Arrays, Arrays], _: None) -> tuple[tuple[Arrays, Arrays], None]:
         carry, moving = both
-        results, kept = derivative.step.evaluate(_with_carry(program, inputs, carry))
-        changes = itertools.compress(derivative.apply(kept, early, (constants, moving)), moves)
+        results, kept = derivative.evaluate(_with_carry(program, inputs, carry), prepared)
+        moved = derivative.apply(kept, prepared.backward, (constants, moving))
+        changes = itertools.compress(moved, moves)
         return (results, [_or_zeros(t, x) for t, x in zip(changes, moving, strict=True)]), None
 
     start = _carry_of(program, inputs), moving

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 
-from physkit.core import called_program, mark_results
+from physkit.core import called_program, mark_results, programs_of
 
 Marks = set[int]  # names
+# Operations that read their operands as they are in memory.
+_IN_MEMORY = frozenset({"scan", "while", "pallas_call"})
 
 
 class Operation(NamedTuple):
@@ -80,3 +82,12 @@ class TracedProgram:
                 self.operations.append(Operation(one, [names[x] for x in variables], results))
             names.update(zip(equation.outvars, results, strict=True))
         return [name_of(x) for x in jaxpr.outvars]
+
+
+def reads_memory(equation: Any) -> bool:
+    """Whether loops or kernels, which read arrays as they are in memory, are in an operation."""
+    called = called_program(equation)
+    programs = [called[0]] if called else programs_of(equation)
+    return equation.primitive.name in _IN_MEMORY or any(
+        reads_memory(inner) for program in programs for inner in program.eqns
+    )

@@ -9,16 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import called_program, linear_call, mark_results, programs_of
+from physkit.core import linear_call, mark_results
 
 from ._array_layout import FEW, ArrayLayout, Joined
 from ._joined_sums import join_sums
+from ._traced_program import reads_memory
 
 Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
 
 _MAX_BYTES = 2**21  # to copy more takes longer than a launch
-# Operations that read their operands as they are in memory.
-_IN_MEMORY = frozenset({"scan", "while", "pallas_call"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,19 +209,11 @@ def _places_in_memory(jaxpr: Any) -> list[int]:
     read = {
         x
         for equation in jaxpr.eqns
-        if _reads_memory(equation)
+        if reads_memory(equation)
         for x in equation.invars
         if not hasattr(x, "val")
     }
     return [k for k, x in enumerate(jaxpr.constvars) if x in read]
-
-
-def _reads_memory(equation: Any) -> bool:
-    called = called_program(equation)
-    programs = [called[0]] if called else programs_of(equation)
-    return equation.primitive.name in _IN_MEMORY or any(
-        _reads_memory(inner) for program in programs for inner in program.eqns
-    )
 
 
 def _group_of(x: Any, changes: bool, is_in_memory: bool) -> str | None:

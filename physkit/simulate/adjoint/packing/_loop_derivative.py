@@ -3,7 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,24 @@ from physkit.core import linear_call
 
 from ._array_layout import FEW, ArrayLayout, Joined
 from ._loop_transpose import LoopTranspose
+from ._loop_turn import LoopTurn
 from ._step_derivative import Arrays, StepDerivative, StepProgram, places_of_equals
+from ._turn_parts import Early
 
 # Of what no step changes, as a constant of the loop, and of what steps change.
 Directions: TypeAlias = tuple[Joined, Arrays]
+
+
+class Prepared(NamedTuple):
+    """What is computed before a loop.
+
+    - `forward`, `backward`: what each turn of the loop, and of the loop back, is given.
+    - `fixed`: of the results of a step and of what its derivative keeps, those that no step changes.
+    """
+
+    forward: Early
+    backward: Early
+    fixed: Arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +41,7 @@ class LoopDerivative:
     """
 
     step: StepDerivative
+    turn: LoopTurn
     transpose: LoopTranspose
     _places: tuple[int, ...]  # for each array that is spread, the first with the same numbers
     _layout: ArrayLayout  # of those that are first, and of directions of constants
@@ -47,30 +62,41 @@ class LoopDerivative:
         layout = ArrayLayout.of(
             arrays, ["few" if math.prod(x.shape) <= FEW else None for x in arrays]
         )
-        return cls(step, transpose, tuple(places), layout)
+        return cls(step, LoopTurn.of(step, inputs), transpose, tuple(places), layout)
 
     @property
     def is_constant(self) -> list[bool]:
         """Of each direction."""
         return [self.step.program.is_constant[k] for k in self.step.varying]
 
-    def prepare(self, inputs: Arrays, directions: Arrays) -> tuple[Arrays, Directions]:
+    def prepare(self, inputs: Arrays, directions: Arrays) -> tuple[Prepared, Directions]:
         """What is computed once for all turns, and directions as turns take them.
 
         The latter are those of what no step changes, and of what the first turn finds.
         """
         transpose = self.transpose
         # Of what no step changes, any state gives the values.
-        kept = self.step.evaluate(inputs)[1] if any(transpose.steady) else []
+        results, kept = self.step.evaluate(inputs)
         steady = list(itertools.compress(jax.tree.leaves(kept), transpose.steady))
         spread = transpose.spread(steady, list(itertools.compress(directions, transpose.is_late)))
         firsts = [x for k, x in enumerate(spread) if k in self._places]
         constants = itertools.compress(directions, self.is_constant)
         moving = [x for x, c in zip(directions, self.is_constant, strict=True) if not c]
         joined = self._layout.join([*firsts, *constants])
-        return transpose.evaluate_early(steady), (joined, moving)
+        prepared = Prepared(
+            self.turn.prepare(inputs),
+            transpose.evaluate_early(steady),
+            list(itertools.compress(jax.tree.leaves((results, kept)), self.turn.is_fixed)),
+        )
+        return prepared, (joined, moving)
 
-    def apply(self, kept: Joined, early: Arrays, directions: Directions) -> list[Any]:
+    def evaluate(self, inputs: Arrays, prepared: Prepared) -> tuple[list[Any], Joined]:
+        """The results of a turn, and what its derivative keeps."""
+        changing, fixed = iter(self.turn.evaluate(inputs, prepared.forward)), iter(prepared.fixed)
+        found = [next(fixed if is_fixed else changing) for is_fixed in self.turn.is_fixed]
+        return jax.tree.unflatten(self.turn.form, found)
+
+    def apply(self, kept: Joined, early: Early, directions: Directions) -> list[Any]:
         """The derivative of each result of a turn; None for those that have none."""
         shapes = self.step.shapes
         return self.step.place(
@@ -103,7 +129,7 @@ class _Forward:
 
     loop: LoopDerivative
 
-    def __call__(self, given: tuple[Joined, Arrays], directions: Directions) -> Arrays:
+    def __call__(self, given: tuple[Joined, Early], directions: Directions) -> Arrays:
         kept, _ = given
         return self.loop.step.linear(kept, self.loop.directions(directions))
 
@@ -112,7 +138,7 @@ class _Forward:
 class _Backward:
     loop: LoopDerivative
 
-    def __call__(self, given: tuple[Joined, Arrays], cotangents: Arrays) -> Directions:
+    def __call__(self, given: tuple[Joined, Early], cotangents: Arrays) -> Directions:
         return self.loop.cotangents(*self.loop.transpose.evaluate_turn(*given, cotangents))
 
 
