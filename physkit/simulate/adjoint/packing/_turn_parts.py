@@ -14,7 +14,7 @@ from ._traced_program import Marks, Operation, reads_memory
 # Of what is computed before a loop, what each turn reads by itself, and what it reads from one array.
 Early: TypeAlias = tuple[list[Any], Joined]
 
-_SOME = 2**11  # numbers of an array that each turn reads rather than computes
+_SOME = 2**12  # numbers of an array that each turn reads rather than computes
 # What costs nothing where its result is read; and choices between platforms, which must stay where they are.
 _FREE = frozenset(
     {"broadcast_in_dim", "reshape", "squeeze", "slice", "convert_element_type"}
