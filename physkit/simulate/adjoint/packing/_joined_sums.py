@@ -35,7 +35,7 @@ def join_sums(function: Callable[..., list[Any]], *args: Any) -> list[Any]:
     A sum waits, with all that depends on it, until nothing else is left to do. The derivative is that of
     `function` itself.
     """
-    program = TracedProgram(function, *args)
+    program = TracedProgram.trace(function, *args)
     values = program.constants | dict(zip(program.inputs, jax.tree.leaves(args), strict=True))
     evaluate_joined(program.operations, values)
     return [values[name] for name in program.results]

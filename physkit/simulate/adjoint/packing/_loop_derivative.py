@@ -24,7 +24,7 @@ class Prepared(NamedTuple):
     """What is computed before a loop.
 
     - `forward`, `backward`: what each turn of the loop, and of the loop back, is given.
-    - `fixed`: of the results of a step and of what its derivative keeps, those that no step changes.
+    - `fixed`: what no step changes of its results and of what its derivative keeps; None for the rest.
     """
 
     forward: Early
@@ -75,26 +75,23 @@ class LoopDerivative:
         The latter are those of what no step changes, and of what the first turn finds.
         """
         transpose = self.transpose
-        # Of what no step changes, any state gives the values.
-        results, kept = self.step.evaluate(inputs)
-        steady = list(itertools.compress(jax.tree.leaves(kept), transpose.steady))
+        # What no step changes, any state gives.
+        fixed = self.turn.evaluate_fixed(inputs)
+        kept = fixed[len(fixed) - len(transpose.steady) :]
+        steady = list(itertools.compress(kept, transpose.steady))
         spread = transpose.spread(steady, list(itertools.compress(directions, transpose.is_late)))
         firsts = [x for k, x in enumerate(spread) if k in self._places]
         constants = itertools.compress(directions, self.is_constant)
         moving = [x for x, c in zip(directions, self.is_constant, strict=True) if not c]
         joined = self._layout.join([*firsts, *constants])
-        prepared = Prepared(
-            self.turn.prepare(inputs),
-            transpose.evaluate_early(steady),
-            list(itertools.compress(jax.tree.leaves((results, kept)), self.turn.is_fixed)),
-        )
-        return prepared, (joined, moving)
+        early = self.turn.prepare(inputs), transpose.evaluate_early(steady)
+        return Prepared(*early, fixed), (joined, moving)
 
     def evaluate(self, inputs: Arrays, prepared: Prepared) -> tuple[list[Any], Joined]:
         """The results of a turn, and what its derivative keeps."""
-        changing, fixed = iter(self.turn.evaluate(inputs, prepared.forward)), iter(prepared.fixed)
-        found = [next(fixed if is_fixed else changing) for is_fixed in self.turn.is_fixed]
-        return jax.tree.unflatten(self.turn.form, found)
+        changing = self.turn.evaluate_changing(inputs, prepared.forward)
+        rows = zip(changing, prepared.fixed, strict=True)
+        return jax.tree.unflatten(self.turn.form, [y if x is None else x for x, y in rows])
 
     def apply(self, kept: Joined, early: Early, directions: Directions) -> list[Any]:
         """The derivative of each result of a turn; None for those that have none."""

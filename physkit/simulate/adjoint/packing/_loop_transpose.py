@@ -55,7 +55,7 @@ class LoopTranspose:
     @classmethod
     def of(cls, derivative: StepDerivative, kept: Any) -> "LoopTranspose":
         """Of the shapes of what it keeps."""
-        program = TracedProgram(derivative.linear.transpose, kept, derivative.shapes)
+        program = TracedProgram.trace(derivative.linear.transpose, kept, derivative.shapes)
         is_steady = derivative.steady
         kept_names = program.inputs[: len(is_steady)]
         linear = set(program.inputs[len(is_steady) :])

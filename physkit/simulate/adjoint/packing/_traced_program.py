@@ -47,14 +47,17 @@ class TracedProgram:
     - `operations`: in an order in which they can be evaluated.
     """
 
-    def __init__(self, function: Callable[..., Sequence[Any]], *args: Any) -> None:
-        """Of arguments or their shapes."""
-        closed = jax.make_jaxpr(function)(*args)
+    def __init__(self, closed: Any) -> None:
         self.constants: dict[int, Any] = {}
         self.operations: list[Operation] = []
         self._names = itertools.count()
         self.inputs = [next(self._names) for _ in closed.in_avals]
         self.results = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *self.inputs])
+
+    @classmethod
+    def trace(cls, function: Callable[..., Sequence[Any]], *args: Any) -> "TracedProgram":
+        """Of arguments or their shapes."""
+        return cls(jax.make_jaxpr(function)(*args))
 
     def _name_all(self, constants: Sequence[Any]) -> list[int]:
         names = [next(self._names) for _ in constants]
