@@ -51,7 +51,7 @@ PLUMBING = {
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "import_extra", "import_on_use",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete", "is_on_cpu",
-        "PLAIN_KERNELS", "QUICK_COMPILER_OPTIONS", "jit_once",
+        "PLAIN_KERNELS", "QUICK_COMPILER_OPTIONS", "gpu_compiler_options", "jit_by_platform", "jit_once",
         "LINEAR_CALL", "is_exact_component", "is_tracing", "lagged_products", "linear_call",
         "kept_for_derivative", "mark_results", "num_scan_constants", "matmul",
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",

@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from physkit.core import gpu_compiler_options
+
 from ._count import Cost, Program, low_precision_dots
 from ._systems import GRADIENT_STEPS, SYSTEMS, forward_program, gradient_program
 from ._target import lower_for_h100
@@ -19,7 +21,7 @@ def measure(name: str, kind: str) -> dict[str, Any]:
     program, arguments = make(SYSTEMS[name]())
     lowered = lower_for_h100(program, *arguments)
     began = time.process_time()
-    compiled = Program(lowered.compile().as_text())
+    compiled = Program(lowered.compile(gpu_compiler_options()).as_text())
     seconds = time.process_time() - began
     cost = compiled.step() if kind == "forward" else compiled.turns(GRADIENT_STEPS)
     return as_row(cost) | {"dots": low_precision_dots(lowered.as_text()), "compile": seconds}

@@ -200,7 +200,9 @@ from .numerics._nonzero import (
 from .numerics._placement import (
     PLAIN_KERNELS as PLAIN_KERNELS,
     QUICK_COMPILER_OPTIONS as QUICK_COMPILER_OPTIONS,
+    gpu_compiler_options as gpu_compiler_options,
     is_on_cpu as is_on_cpu,
+    jit_by_platform as jit_by_platform,
     jit_once as jit_once,
 )
 from .numerics._poison import poison_where as poison_where

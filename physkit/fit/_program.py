@@ -1,12 +1,19 @@
 """Programs that are found again by what they compute, so that a second fit compiles nothing."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 
-from physkit.core import PLAIN_KERNELS, QUICK_COMPILER_OPTIONS, PyTree, is_on_cpu
+from physkit.core import (
+    PLAIN_KERNELS,
+    QUICK_COMPILER_OPTIONS,
+    PyTree,
+    gpu_compiler_options,
+    is_on_cpu,
+)
 from physkit.simulate import without_garbage_collection
 from physkit.storage import program_digest
 
@@ -39,6 +46,13 @@ def _run(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> lis
 _call = jax.jit(_run, static_argnums=0)
 _call_quickly = jax.jit(_run, static_argnums=0, compiler_options=QUICK_COMPILER_OPTIONS)
 _call_plainly = jax.jit(_run, static_argnums=0, compiler_options=PLAIN_KERNELS)
+
+
+@functools.cache
+def _call_on_accelerator() -> Callable:
+    return jax.jit(_run, static_argnums=0, compiler_options=gpu_compiler_options())
+
+
 _SMALL_BYTES = 2**18  # of all that a program reads
 
 
@@ -69,11 +83,12 @@ def compile_by_content(
                 known[key] = TracedProgram(closed), list(closed.consts), out_form, static
             traced, constants, out_form, static = known[key]
             run = _call
-            if is_on_cpu(leaves):
-                if quickly:
-                    run = _call_quickly
-                elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
-                    run = _call_plainly
+            if not is_on_cpu(leaves):
+                run = _call_on_accelerator()
+            elif quickly:
+                run = _call_quickly
+            elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
+                run = _call_plainly
             flat = run(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)
 

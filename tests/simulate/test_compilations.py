@@ -12,8 +12,12 @@ import pytest
 
 import physkit as pk
 from physkit import systems
-from physkit.core import PLAIN_KERNELS, as_device_array, replace_fields
+from physkit.core import PLAIN_KERNELS, as_device_array, gpu_compiler_options, replace_fields
+from physkit.core.numerics import _placement
+from physkit.fit import _program
+from physkit.fit._program import compile_by_content
 from physkit.simulate import compiler_options, init
+from physkit.simulate.loop import _chunk_program
 from tests.compilations import compiled_programs
 
 from .problems import particles, springs
@@ -254,3 +258,29 @@ def test_only_large_states_give_up_kernels_of_whole_loops(key):
     assert "xla_disable_hlo_passes" in of_bytes(2**20)
     assert "xla_disable_hlo_passes" not in of_bytes(2**20, members=1000)
     assert "xla_disable_hlo_passes" in of_bytes(2**24, members=8)
+
+
+def test_options_for_gpus_are_known_to_xla():
+    options = gpu_compiler_options()
+    assert set(options) <= {"xla_gpu_experimental_enable_fusion_autotuner"}
+    if jax.__version_info__ < (0, 13):  # a later XLA may do without
+        assert options
+
+
+def test_programs_that_are_not_for_cpus_get_the_options_for_gpus(monkeypatch, key):
+    """All that a run, a fit and `simulate` compile, shown by options that XLA refuses."""
+    sim, state = springs(), particles()
+    carry = init(sim, state, key=key)
+    fit_program = compile_by_content(lambda x: 2 * x)
+    for module in (_placement, _chunk_program, _program):
+        monkeypatch.setattr(module, "is_on_cpu", lambda tree: False)
+        monkeypatch.setattr(module, "gpu_compiler_options", lambda: {"xla_no_such_option": True})
+    for work in (
+        lambda: init(sim, state, key=key),
+        lambda: pk.simulate(sim, carry, 6),
+        lambda: pk.run(sim, carry, 6, progress=False),
+        lambda: fit_program(jnp.ones(2)),
+    ):
+        jax.clear_caches()
+        with pytest.raises(jax.errors.JaxRuntimeError, match="xla_no_such_option"):
+            work()

@@ -1,7 +1,7 @@
-"""Where the arrays of a computation are."""
+"""Where the arrays of a computation are, and XLA's options for programs there."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -33,14 +33,42 @@ def is_on_cpu(tree: PyTree) -> bool:
     return all(device.platform == "cpu" for x in arrays for device in x.devices())
 
 
-def jit_once(function: Callable) -> Callable:
-    """`function` as one program, for checks that run once, outside of traces: on CPUs compiled quickly, not to
-    run fast."""
-    optimized = eqx.filter_jit(function)
-    quickly = eqx.filter_jit(function, compiler_options=QUICK_COMPILER_OPTIONS)
+@functools.cache
+def gpu_compiler_options() -> dict[str, bool]:
+    """XLA's options for programs on GPUs; none where this XLA does not know them."""
+    # Else XLA makes two kernels of each sum and each transposition and keeps the one that is faster when it
+    # tries them: half of a compilation, and a process that keeps the other finds other last bits.
+    options = {"xla_gpu_experimental_enable_fusion_autotuner": False}
+    try:
+        jax.jit(lambda: 0, compiler_options=options).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return {}
+    return options
+
+
+def jit_by_platform(function: Callable, on_cpu: Mapping[str, bool | int] | None = None) -> Callable:
+    """`eqx.filter_jit(function)`, for calls outside of traces, with XLA's options for where its arrays are.
+
+    - `on_cpu`: those for CPUs.
+    """
+    jit_on_cpu = eqx.filter_jit(function, **_as_options(on_cpu))
+
+    @functools.cache
+    def jit_elsewhere() -> Callable:
+        return eqx.filter_jit(function, **_as_options(gpu_compiler_options()))
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        return (quickly if is_on_cpu(args) else optimized)(*args)
+        return (jit_on_cpu if is_on_cpu(args) else jit_elsewhere())(*args)
 
     return call
+
+
+def _as_options(options: Mapping[str, bool | int] | None) -> dict[str, Any]:
+    return {"compiler_options": dict(options)} if options else {}
+
+
+def jit_once(function: Callable) -> Callable:
+    """`function` as one program, for checks that run once, outside of traces: on CPUs compiled quickly, not to
+    run fast."""
+    return jit_by_platform(function, QUICK_COMPILER_OPTIONS)

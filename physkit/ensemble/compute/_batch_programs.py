@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Frame, Key, PyTree
+from physkit.core import Frame, Key, PyTree, gpu_compiler_options
 
 from ._member_batch import (
     MemberBatch,
@@ -106,7 +106,9 @@ def _make_program(
     compiler_options: tuple[tuple[str, Any], ...],
 ) -> Any:
     if len(devices) == 1:
-        return jax.jit(work, static_argnums=static, compiler_options=dict(compiler_options))
+        on_cpu = devices[0].platform == "cpu"
+        options = dict(compiler_options) if on_cpu else gpu_compiler_options()
+        return jax.jit(work, static_argnums=static, compiler_options=options)
     in_axes = (*axes, *([None] * len(static)))
     # pmap rather than jit over a mesh: each device runs a loop of its own, without collectives, and may end it
     # early where all of its members have failed.

@@ -32,6 +32,7 @@ from physkit.core import (
     float_dtype,
     is_concrete,
     is_tracing,
+    jit_by_platform,
     poison_where,
 )
 from physkit.html import fragment, series_table, span, tree
@@ -152,11 +153,11 @@ def simulate_on_one_device(
     # Not part of a larger program: programs of its own, instead of one for every operation.
     if is_start and (is_concrete((sim, carry_or_state, key)) or plans_start(sim)):
         carry_or_state, key = init(sim, carry_or_state, key=key), None
-        return _call_compiled(steps, True, sim, carry_or_state, key)
+        return _call_outermost(steps, True, sim, carry_or_state, key)
     if is_start:
         check_visible_start(sim, carry_or_state, key)
     try:
-        return _call_compiled(steps, False, sim, carry_or_state, key)
+        return _call_outermost(steps, False, sim, carry_or_state, key)
     except HIDDEN_NUMBERS:
         # A term of one's own that needs numbers at the start, and sees those that no derivative is taken of.
         return _call_program(steps, False, sim, carry_or_state, key)
@@ -174,6 +175,7 @@ def _call_program(
 
 
 _call_compiled = eqx.filter_jit(_call_program)
+_call_outermost = jit_by_platform(_call_program)  # JAX allows XLA's options nowhere else
 
 
 def _is_hidden(inputs: PyTree) -> bool:

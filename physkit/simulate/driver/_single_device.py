@@ -1,6 +1,5 @@
 """A simulation on one device: what the host's driver calls."""
 
-import equinox as eqx
 import jax
 
 from physkit.core import (
@@ -11,6 +10,7 @@ from physkit.core import (
     grow_caches,
     has_overflow,
     invalidate_caches,
+    jit_by_platform,
 )
 from physkit.parallel import single_process
 
@@ -26,10 +26,12 @@ from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS
 
 # Programs that run once, as the start, and are compiled as that.
-_follow_optimized = eqx.filter_jit(follow_parameters)
-_follow_quickly = eqx.filter_jit(follow_parameters, compiler_options=QUICK_COMPILER_OPTIONS)
-_summary_optimized = eqx.filter_jit(summary)
-_summary_quickly = eqx.filter_jit(summary, compiler_options=QUICK_COMPILER_OPTIONS)
+_follow_optimized = jit_by_platform(follow_parameters)
+_follow_quickly = jit_by_platform(follow_parameters, QUICK_COMPILER_OPTIONS)
+_summary_optimized = jit_by_platform(summary)
+_summary_quickly = jit_by_platform(summary, QUICK_COMPILER_OPTIONS)
+_refresh = jit_by_platform(refresh_aux)
+_observe_initial = jit_by_platform(observe_initial)
 
 
 class SingleDevice:
@@ -66,7 +68,7 @@ class SingleDevice:
         """`carry` with lists and forces made anew, with the capacity that they need."""
         carry = carry.replace(aux=invalidate_caches(carry.aux))
         for _ in range(MAX_GROWTHS):
-            rebuilt = eqx.filter_jit(refresh_aux)(self.sim, carry)
+            rebuilt = _refresh(self.sim, carry)
             if not has_overflow(rebuilt.aux):
                 return rebuilt
             carry, _ = self.grow(carry, rebuilt)
@@ -77,7 +79,7 @@ class SingleDevice:
         start, observed = self._first
         self._first = None, None  # nothing keeps the start alive during the run
         if observed is None or carry is not start:  # else by the program that made it
-            observed = eqx.filter_jit(observe_initial)(self.sim, carry)
+            observed = _observe_initial(self.sim, carry)
         self._frames = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), observed[1])
         return observed
 

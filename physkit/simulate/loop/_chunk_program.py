@@ -17,6 +17,7 @@ from physkit.core import (
     Health,
     PyTree,
     find_growables,
+    gpu_compiler_options,
     is_on_cpu,
 )
 
@@ -153,7 +154,7 @@ def _program_with(options: tuple[tuple[str, Any], ...]) -> Callable:
 def compiler_options(carry: Carry, members: int = 1) -> dict[str, Any]:
     """XLA's options that suit the sizes in a carry, or in a batch of carries of so many members."""
     if not is_on_cpu(carry.state):
-        return {}
+        return gpu_compiler_options()
     state_bytes = array_bytes(carry.state)
     member_bytes, cache_bytes = state_bytes // members, array_bytes(carry.aux) // members
     if find_growables(carry.aux) and cache_bytes < _SHORT_LISTS_BYTES:
