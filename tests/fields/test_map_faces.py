@@ -137,6 +137,36 @@ def test_only_what_moves_gets_a_cotangent():
     np.testing.assert_allclose(gradient, reference(arrays[0]), rtol=1e-13)
 
 
+def test_what_is_equal_is_traced_and_translated_once():
+    """Whatever the stage of a step; what differs only by the type of a number is not equal."""
+    arrays, counts, context = arguments(0, (70,))
+    calls = []
+
+    def record(*arguments):
+        calls.append(arguments)
+        return map_stencil(*arguments)
+
+    def loss(arrays, factor):
+        # A context that is made anew, as a law in each stage of a step.
+        given = {**context, "factor": factor}
+        once = map_faces(scaled_formula, arrays, counts, given, 0, record)
+        again = [2 * x for x in arrays]
+        twice = map_faces(scaled_formula, again, counts, given | {}, 0, record)
+        return sum(jnp.sum(x) for x in (*once, *twice))
+
+    lowered = jax.jit(jax.value_and_grad(loss), static_argnums=1).lower(arrays, 2)
+    assert len(calls) == 2  # forward and back
+    # And lowered once.
+    assert lowered.as_text().count("stablehlo.custom_call @physkit") == 2
+    assert len(calls) == 2
+    assert loss(arrays, 2) == pytest.approx(loss(arrays, 2.0))
+    assert len(calls) == 3
+
+
+def scaled_formula(cells, context):
+    return tuple(x * context["factor"] for x in formula(cells, context))
+
+
 def test_what_cannot_be_translated_is_an_error():
     arrays, counts, context = arguments(0, (7,))
     with pytest.raises(NotTranslatableError, match="sin"):

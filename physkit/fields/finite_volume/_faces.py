@@ -83,27 +83,21 @@ def fluxes_in_one_pass(
 
     **Errors:** `NotTranslatableError` for laws and schemes with operations that are not translated.
     """
-    context, static = eqx.partition((law, ranges, limits), eqx.is_array)
-    of_cells = _FluxesOfCells(static, carried, axis)
     counts = [2 * law.reconstruction.width] * len(padded)
-    return map_faces(of_cells, padded, counts, context, axis, by)
+    context = law, ranges, limits, carried, axis
+    return map_faces(_fluxes_of_cells, padded, counts, context, axis, by)
 
 
-class _FluxesOfCells:
+def _fluxes_of_cells(cells: Sequence[Sequence[Array]], context: PyTree) -> Variables:
     """The fluxes through faces from the cells around them, and from law, ranges and limits."""
-
-    def __init__(self, static: PyTree, carried: int, axis: int) -> None:
-        self.static, self.carried, self.axis = static, carried, axis
-
-    def __call__(self, cells: Sequence[Sequence[Array]], context: PyTree) -> Variables:
-        law, ranges, limits = eqx.combine(context, self.static)
-        left, right = sides_of_faces(law, cells, self.carried, ranges)
-        fluxes = with_carried(law, law.riemann.flux, left, right, self.carried, self.axis)
-        if law.reconstruction.of_points:
-            points = zip(*cells, strict=True)
-            in_cells = [_fluxes_in_cells(law, x, self.carried, self.axis) for x in points]
-            fluxes = _correct_fluxes(law, fluxes, list(zip(*in_cells, strict=True)))
-        return fluxes if limits is None else limit_fluxes(law, fluxes, cells, self.axis, limits)
+    law, ranges, limits, carried, axis = context
+    left, right = sides_of_faces(law, cells, carried, ranges)
+    fluxes = with_carried(law, law.riemann.flux, left, right, carried, axis)
+    if law.reconstruction.of_points:
+        points = zip(*cells, strict=True)
+        in_cells = [_fluxes_in_cells(law, x, carried, axis) for x in points]
+        fluxes = _correct_fluxes(law, fluxes, list(zip(*in_cells, strict=True)))
+    return fluxes if limits is None else limit_fluxes(law, fluxes, cells, axis, limits)
 
 
 def _fluxes_in_cells(law: SolvedLaw, conserved: Variables, carried: int, axis: int) -> Variables:
@@ -183,11 +177,14 @@ def _waves_are_local(names, form, structure, shapes, dtypes, dimension, carried)
     shape = trial_shape(dimension)
     count = 2 * static[0].reconstruction.width
     cells = [[jax.ShapeDtypeStruct(shape, dtype)] * count for dtype in dtypes]
-    try:
-        return all(
-            is_local(_FluxesOfCells(static, carried, axis), cells, context, shape=shape)
-            for axis in range(dimension)
+
+    def along(axis: int) -> Callable[..., Variables]:
+        return lambda cells, context: _fluxes_of_cells(
+            cells, (*eqx.combine(context, static), carried, axis)
         )
+
+    try:
+        return all(is_local(along(k), cells, context, shape=shape) for k in range(dimension))
     except (TypeError, ValueError):  # numbers of the law belong to the cells of one grid
         return False
 

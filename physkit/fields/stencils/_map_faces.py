@@ -13,9 +13,9 @@ from jaxtyping import Array
 from physkit.core import PyTree, linear_call, nonzero_tangents, partition_by_tangent
 from physkit.native import MapStencil, NotTranslatableError
 
-# For each array its cells around a face, and what all faces depend on → numbers of the face.
-AtFaces = Callable[[list[list[Array]], PyTree], tuple[Array, ...]]
 Arrays = tuple[Array, ...]
+# For each array its cells around a face, and what all faces depend on → numbers of the face.
+AtFaces = Callable[[list[list[Array]], PyTree], Arrays]
 
 
 class _Stencil(NamedTuple):
@@ -24,6 +24,30 @@ class _Stencil(NamedTuple):
     function: Callable[..., PyTree]
     num_cells: tuple[int, ...]
     map: MapStencil
+
+
+class _OfArrays(NamedTuple):
+    """A function of cells and context, of which all but the arrays is known."""
+
+    function: AtFaces
+    leaves: tuple[Any, ...]
+    types: tuple[type, ...]  # since 1 equals 1.0
+    structure: Any
+
+    def __call__(self, cells: list[list[Array]], arrays: PyTree) -> Arrays:
+        static = jax.tree.unflatten(self.structure, self.leaves)
+        return self.function(cells, eqx.combine(arrays, static))
+
+
+class _EachAtFace(NamedTuple):
+    """Results of a function, each of which belongs to the face."""
+
+    function: Callable[..., Arrays]
+
+    def __call__(
+        self, cells: list[list[Array]], context: PyTree
+    ) -> tuple[list[list[Array]], list[Array]]:
+        return [[x] for x in self.function(cells, context)], []
 
 
 _MOST_CONTEXT = 64  # numbers of an array: each has a derivative of its own
@@ -45,30 +69,47 @@ def map_faces(
     **Arguments:**
 
     - `function(cells, context)`: of `cells[k][j]`, the values of array k in cell j of those around a face. It
-      treats every face by itself, and closes over no array.
+      treats every face by itself, and closes over no array. One of a module, equal every time, is traced and
+      translated once in a program, whatever the axis and the stage of a step.
     - `arrays`: n + cells − 1 long along `axis`, otherwise alike; `num_cells`: of each array around a face.
-    - `context`: a pytree of arrays of a few numbers.
+    - `context`: a pytree, of whose arrays each has a few numbers.
     - `by`: `map_stencil` for CPUs, `map_on_gpus` for NVIDIA's GPUs.
 
     **Errors:** `NotTranslatableError` where `function` has operations that are not translated, or there is no
     compiler: then it is for the caller to do without.
     """
+    context, static = eqx.partition(context, eqx.is_array)
     if any(x.size > _MOST_CONTEXT for x in jax.tree.leaves(context)):
         raise NotTranslatableError("a context of many numbers")
     shape = arrays[0].shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     flat = tuple(x.reshape(outer, x.shape[axis], inner) for x in arrays)
-    out = _map(_Stencil(function, tuple(num_cells), by), flat, context)
+    of_arrays = _OfArrays(function, *_flatten(static))
+    out = _map(_Stencil(of_arrays, tuple(num_cells), by), flat, context)
     return tuple(x.reshape(*shape[:axis], x.shape[1], *shape[axis + 1 :]) for x in out)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _map(stencil: _Stencil, arrays: Arrays, context: PyTree) -> Arrays:
-    def at_face(cells: list[list[Array]], context: PyTree) -> tuple[list[list[Array]], list[Array]]:
-        return [[x] for x in stencil.function(cells, context)], []
-
-    out, _ = stencil.map(at_face, arrays, stencil.num_cells, context)
+    at_face = _EachAtFace(stencil.function)
+    out, _ = _map_by(stencil.map, at_face, stencil.num_cells, arrays, context)
     return tuple(out)
+
+
+def _map_by(
+    by: MapStencil, at_face: Callable, num_cells: tuple[int, ...], arrays: Arrays, context: PyTree
+) -> tuple[list[Array], list[Array]]:
+    """`by`, as a program in the program, which is traced and lowered once where it is the same."""
+    try:
+        hash(at_face)
+    except TypeError:
+        return by(at_face, arrays, num_cells, context)
+    return _map_compiled(by, at_face, num_cells, arrays, context)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _map_compiled(by, at_face, num_cells, arrays, context):
+    return by(at_face, arrays, num_cells, context)
 
 
 @partial(_map.defjvp, symbolic_zeros=True)
@@ -102,18 +143,27 @@ def _with_dots(stencil: _Stencil, arrays: Arrays, dots: Sequence[Any]) -> tuple[
     pair: that of the given function, and the tangents of that.
     """
     function, counts, by = stencil
-    moving = [k for k, dot in enumerate(dots) if dot is not None]
+    moving = tuple(k for k, dot in enumerate(dots) if dot is not None)
+    both_counts = (*counts, *(counts[k] for k in moving))
+    tangents = _TangentsOfCells(function, counts, moving)
+    return _Stencil(tangents, both_counts, by), (*arrays, *(dots[k] for k in moving))
 
-    def tangents(cells: list[list[Array]], both: PyTree) -> PyTree:
+
+class _TangentsOfCells(NamedTuple):
+    """The tangents of a function, of the cells and behind them the tangents of those arrays that move."""
+
+    function: Callable[..., PyTree]
+    num_cells: tuple[int, ...]
+    moving: tuple[int, ...]
+
+    def __call__(self, cells: list[list[Array]], both: PyTree) -> PyTree:
+        function, counts, moving = self
         cell_dots = [[None] * count for count in counts]
         for k, values in zip(moving, cells[len(counts) :], strict=True):
             cell_dots[k] = values
         own, own_dots = (cells[: len(counts)], both[0]), (cell_dots, both[1])
         varying, fixed = partition_by_tangent(own, own_dots)
         return jax.jvp(partial(_of_varying, function, fixed), (varying,), (own_dots,))[1]
-
-    both_counts = (*counts, *(counts[k] for k in moving))
-    return _Stencil(tangents, both_counts, by), (*arrays, *(dots[k] for k in moving))
 
 
 class _Cotangent:
@@ -128,22 +178,11 @@ class _Cotangent:
     def __call__(self, primals: PyTree, cotangents: Arrays) -> PyTree:
         return _pull_back(self, *primals, cotangents)
 
-    def at_face(
-        self, cells: list[list[Array]], context: PyTree
-    ) -> tuple[list[list[Array]], list[Array]]:
-        """What is added in the cells around a face and to the context's, from these and its cotangents."""
-        function, counts, _ = self.stencil
-        moves = [[move] * count for move, count in zip(self.moves, counts, strict=True)]
-        inputs = cells[: len(counts)], context
-        varying, fixed = partition_by_tangent(inputs, (moves, self.context_moves))
-        _, back = jax.vjp(partial(_of_varying, function, fixed), varying)
-        ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
-        return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
-
     def with_cotangents(self, cotangents: Arrays) -> _Stencil:
-        """`at_face`, of the cells and of one cotangent for each result."""
-        _, counts, by = self.stencil
-        return _Stencil(self.at_face, (*counts, *(1 for _ in cotangents)), by)
+        """What is added in the cells around a face, of these and of one cotangent for each result."""
+        function, counts, by = self.stencil
+        at_face = _CotangentsOfCells(function, counts, self.moves, *_flatten(self.context_moves))
+        return _Stencil(at_face, (*counts, *(1 for _ in cotangents)), by)
 
     def unflatten(self, of_arrays: list[Array], of_context: list[Array]) -> PyTree:
         """Results of `map_stencil` as cotangents, with None where nothing moves."""
@@ -152,11 +191,37 @@ class _Cotangent:
         return back, jax.tree.unflatten(jax.tree.structure(self.context_moves), of_context)
 
 
+class _CotangentsOfCells(NamedTuple):
+    """What is added in the cells around a face and to the context's, of these and behind them its cotangents.
+
+    - `moves`: by array, `context_leaves` with their structure for the context: where there is a tangent.
+    """
+
+    function: Callable[..., PyTree]
+    num_cells: tuple[int, ...]
+    moves: tuple[bool | None, ...]
+    context_leaves: tuple[Any, ...]
+    types: tuple[type, ...]
+    structure: Any
+
+    def __call__(
+        self, cells: list[list[Array]], context: PyTree
+    ) -> tuple[list[list[Array]], list[Array]]:
+        counts = self.num_cells
+        moves = [[move] * count for move, count in zip(self.moves, counts, strict=True)]
+        context_moves = jax.tree.unflatten(self.structure, self.context_leaves)
+        inputs = cells[: len(counts)], context
+        varying, fixed = partition_by_tangent(inputs, (moves, context_moves))
+        _, back = jax.vjp(partial(_of_varying, self.function, fixed), varying)
+        ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
+        return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
     at_face, counts, by = maps.with_cotangents(cotangents)
     try:
-        results = by(at_face, (*arrays, *cotangents), counts, context)
+        results = _map_by(by, at_face, counts, (*arrays, *cotangents), context)
     except NotTranslatableError:
         return _pull_back_by_xla(maps, arrays, context, cotangents)
     return maps.unflatten(*results)
@@ -207,7 +272,7 @@ def _push_back(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
         maps.with_cotangents(cotangents), (*arrays, *cotangents), (*array_dots, *cotangent_dots)
     )
     try:
-        results = by(at_face, all_arrays, counts, (context, context_dots))
+        results = _map_by(by, at_face, counts, tuple(all_arrays), (context, context_dots))
     except NotTranslatableError:
         return _push_back_by_xla(maps, primals, dots)
     return maps.unflatten(*results)
@@ -257,3 +322,9 @@ def _of_varying(function: Callable[..., PyTree], fixed: PyTree, varying: PyTree)
 
 def _is_none(x: PyTree) -> bool:
     return x is None
+
+
+def _flatten(static: PyTree) -> tuple[tuple[Any, ...], tuple[type, ...], Any]:
+    """Leaves, their types, and the structure: equal where what is computed with them is."""
+    leaves, structure = jax.tree.flatten(static)
+    return tuple(leaves), tuple(map(type, leaves)), structure

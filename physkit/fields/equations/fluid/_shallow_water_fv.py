@@ -4,7 +4,6 @@ import math
 from dataclasses import KW_ONLY
 from functools import partial
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -283,19 +282,9 @@ class ShallowWaterFV(AbstractConservationLaw):
         """The same by native code, or by a kernel of a GPU."""
         # Only what faces depend on, of a few numbers.
         law = replace_fields(self, {"bed": jnp.zeros_like(self.gravity), "wind": None})
-        params, static = eqx.partition(law, eqx.is_array)
-        scheme = self.reconstruction
-
-        def of_cells(cells: list[list[Array]], params: PyTree) -> Variables:
-            law = eqx.combine(params, static)
-            below = tuple(scheme.edges(*x[:-1])[1] for x in cells)
-            edges = [scheme.edges(*x[1:]) for x in cells]
-            above = tuple(low for low, _ in edges)
-            return *law._meet(below, above, axis), law._slope(*edges[:2])
-
+        counts = [2 * self.reconstruction.width] * len(values)
         try:
-            counts = [2 * scheme.width] * len(values)
-            return map_faces(of_cells, values, counts, params, axis, by)
+            return map_faces(_faces_of_cells, values, counts, (law, axis), axis, by)
         except NotTranslatableError:
             return self._faces_by_xla(axis, values)
 
@@ -342,3 +331,13 @@ class ShallowWaterFV(AbstractConservationLaw):
                 "ShallowWaterState.of(grid, depth, …)"
             )
         return water
+
+
+def _faces_of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
+    """Fluxes and steps as of `_meet`, and `_slope` of the cell above, from the cells around a face."""
+    law, axis = context
+    scheme = law.reconstruction
+    below = tuple(scheme.edges(*x[:-1])[1] for x in cells)
+    edges = [scheme.edges(*x[1:]) for x in cells]
+    above = tuple(low for low, _ in edges)
+    return *law._meet(below, above, axis), law._slope(*edges[:2])

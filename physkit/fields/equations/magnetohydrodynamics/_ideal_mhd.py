@@ -3,7 +3,6 @@
 import math
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -236,17 +235,7 @@ class IdealMHD(AbstractConservationLaw):
         Normal components come first, so that one function is compiled for all of them.
         """
         carried, width = count_carried(gas), self.reconstruction.width
-        params, static = eqx.partition(self, eqx.is_array)
         ranges = ranges_over_domain(self, gas)
-
-        def of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
-            law = eqx.combine(context[0], static)
-            *cells, (normal,) = cells
-            sides = sides_of_faces(law, cells, carried, context[1])
-            left, right = (_with_normal(side, normal, 0) for side in sides)
-            fluxes = with_carried(law, law.riemann.flux, left, right, carried, 0)
-            return *fluxes, flow_direction(fluxes[0], left, right, 0)
-
         faces, flows = [], []
         for axis in range(gas.grid.dimension):
             padded = padded_variables(gas, width, axis)
@@ -255,7 +244,8 @@ class IdealMHD(AbstractConservationLaw):
             arrays = *values, _on_all_faces(gas.magnetic[axis], axis)
             counts = [2 * width] * len(values) + [1]
             try:
-                *own, flow = map_faces(of_cells, arrays, counts, (params, scales), axis, by)
+                context = self, scales, carried
+                *own, flow = map_faces(_fluxes_of_cells, arrays, counts, context, axis, by)
             except NotTranslatableError:
                 return self._fluxes_by_xla(gas)
             faces.append(_turned(tuple(own), -axis))
@@ -325,6 +315,16 @@ class IdealMHD(AbstractConservationLaw):
                 # On a wall that conducts it is 0, not the rounding of a sum: no field passes through.
                 edges[k] = edge.with_boundary(cell)
         return edges
+
+
+def _fluxes_of_cells(cells: list[list[Array]], context: PyTree) -> Variables:
+    """Fluxes across an axis whose components come first, and which way the gas goes."""
+    law, ranges, carried = context
+    *cells, (normal,) = cells
+    sides = sides_of_faces(law, cells, carried, ranges)
+    left, right = (_with_normal(side, normal, 0) for side in sides)
+    fluxes = with_carried(law, law.riemann.flux, left, right, carried, 0)
+    return *fluxes, flow_direction(fluxes[0], left, right, 0)
 
 
 def _on_all_faces(magnetic: Field, axis: int) -> Array:
