@@ -14,6 +14,13 @@ from physkit.core import PyTree
 
 from .._formulas import NotTranslatableError
 from .._stencils import AtFace, TranslatedStencil, translate_stencil
+from ._arithmetic import (
+    Evaluate,
+    evaluate_by_instructions,
+    evaluate_in_steps,
+    fuse_products,
+    join_formulas,
+)
 from ._launch import (
     known_numbers,
     launch,
@@ -21,7 +28,6 @@ from ._launch import (
     require_compiler,
     split,
 )
-from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
 from ._tiles import TileTranslation, broadcast_tile, evaluate_tiles, translations_to_try
 
 _BLOCK = 128  # faces, each of which is one thread's
@@ -67,9 +73,9 @@ def map_on_gpus(
     out = [jax.ShapeDtypeStruct((len(parts) * n,), dtype) for parts in outs]
     if num_sums:
         out.append(jax.ShapeDtypeStruct((num_blocks * num_sums,), dtype))
-    fused = multiply_add_in_two if interpret else multiply_add
+    evaluate = evaluate_in_steps if interpret else evaluate_by_instructions
     stacks, places = _stack_alike(arrays, num_cells)
-    kernel = functools.partial(_map_block, translated, n, places, fused)
+    kernel = functools.partial(_map_block, translated, n, places, evaluate)
     # From cell to cell, from line to line of faces, and from array to array of each stack: in memory, so that
     # one kernel is compiled for faces across every axis.
     strides = [inner, faces * inner, *(x[0].size for x in stacks)]
@@ -119,7 +125,7 @@ def _map_block(
     translated: TranslatedStencil,
     n: int,
     places: Sequence[tuple[int, int]],
-    multiply_add: MultiplyAdd,
+    evaluate: Evaluate,
     *references: Any,
 ) -> None:
     """The kernel: one block of faces."""
@@ -148,7 +154,9 @@ def _map_block(
         first = face + line * (np.int32(len(names) - 1) * inner) + np.int32(k) * sizes[stack]
         for j, name in enumerate(names):
             tiles[name] = triton.load(stacks[stack].at[first + np.int32(j) * inner])
-    statements = fuse_products(translation.statements, multiply_add, [*written, *terms])
+    kept = [*written, *terms]
+    statements = fuse_products(translation.statements, evaluate, kept)
+    statements = join_formulas(statements, evaluate, kept)
     evaluate_tiles(statements, tiles, look_up)
     for reference, parts in zip(results, outs, strict=True):
         for j, symbol in enumerate(parts):

@@ -15,6 +15,7 @@ from physkit.core import PyTree
 
 from .._formulas import NotTranslatableError
 from .._terms import PRESENT, TermsOfPairs, TranslatedTerms, translate_terms
+from ._arithmetic import Evaluate, evaluate_by_instructions, evaluate_in_steps, fuse_products
 from ._launch import (
     as_type,
     known_numbers,
@@ -23,7 +24,6 @@ from ._launch import (
     require_compiler,
     split,
 )
-from ._multiply_add import MultiplyAdd, fuse_products, multiply_add, multiply_add_in_two
 from ._packing import pack_numbers, unpack_tile
 from ._tiles import (
     Operation,
@@ -118,7 +118,7 @@ def sum_on_gpus(
         tiling,
         index is not None,
         (read_row, read_partner),
-        multiply_add_in_two if interpret else multiply_add,
+        evaluate_in_steps if interpret else evaluate_by_instructions,
     )
     out = [jax.ShapeDtypeStruct((num_rows * math.prod(s.shape),), s.dtype) for s in shapes]
     num_blocks = -(-num_rows // tiling.rows)
@@ -144,7 +144,7 @@ def _add_up(
     tiling: Tiling,
     is_listed: bool,
     reads: tuple[Callable, Callable],
-    multiply_add: MultiplyAdd,
+    evaluate: Evaluate,
     *references: Any,
 ) -> None:
     """The kernel: sums of one block of rows."""
@@ -175,7 +175,7 @@ def _add_up(
         Operation(f"new {k}", lax.add, (f"sum {k}", name), kind="add")
         for k, name in enumerate(terms)
     ]
-    statements = fuse_products([*translation.statements, *adds], multiply_add)
+    statements = fuse_products([*translation.statements, *adds], evaluate)
     known = known_numbers(translation, set(terms), look_up)
     for symbol, reference in zip(rows, row_refs, strict=True):
         known |= read_row(symbol, reference, row_or_last, triton.load)
