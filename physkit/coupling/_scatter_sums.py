@@ -224,13 +224,12 @@ def _points_of(
 ) -> Int[Array, "touched n"]:
     """All points that each particle touches, in the order of `_outer_product`."""
     # Computed, not read from a table: of a table XLA's scatters on GPUs read beyond the end.
-    number = jax.lax.broadcasted_iota(jnp.int32, (math.prod(counts), base.shape[0]), 0)
-    index, stride = jnp.broadcast_to(base, number.shape), 1
-    for count, size in zip(reversed(counts), reversed(points), strict=True):
-        # Not `%` and `//`, which ask for signs.
-        index += jax.lax.rem(number, jnp.int32(count)) * stride
-        number, stride = jax.lax.div(number, jnp.int32(count)), stride * size
-    return index
+    shape = (*counts, base.shape[0])
+    index, stride = jnp.broadcast_to(base, shape), 1
+    for axis in reversed(range(len(counts))):
+        index += jax.lax.broadcasted_iota(jnp.int32, shape, axis) * stride
+        stride *= points[axis]
+    return index.reshape(-1, base.shape[0])
 
 
 def _outer_product(weights: tuple[Float[Array, "_ n"], ...]) -> Float[Array, "points n"]:
