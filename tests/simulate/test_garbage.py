@@ -3,10 +3,14 @@
 import gc
 import threading
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import physkit as pk
 from physkit.simulate.loop._garbage import without_garbage_collection
+
+from .problems import particles, springs
 
 
 def test_collection_goes_on_after_the_outermost_block():
@@ -54,6 +58,23 @@ def test_blocks_of_two_threads_that_overlap():
         second_is_open.set()
         thread.join()
         assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_it_is_off_while_a_gradient_of_ones_own_is_traced():
+    enabled = []
+
+    def energy_of(now):
+        enabled.append(gc.isenabled())
+        return now.t
+
+    def loss(sim, state):
+        return jnp.sum(pk.simulate(sim, state, 2).state.position)
+
+    sim = springs(observers=pk.observe.Every(1, energy=energy_of))
+    jax.jit(jax.grad(loss, allow_int=True)).lower(sim, particles())
+    assert enabled
+    assert not any(enabled)
     assert gc.isenabled()
 
 

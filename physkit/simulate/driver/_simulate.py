@@ -43,6 +43,7 @@ from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
+from ..loop._garbage import without_garbage_collection
 from ..loop._init import HIDDEN_NUMBERS, check_visible_start, init, plans_start
 from ..loop._simulation import Simulation
 from ._compatibility import (
@@ -139,6 +140,7 @@ def simulate(
         return _poisoned(sim.adjoint.call_program(program, sim, carry_or_state, key))
 
 
+@without_garbage_collection()  # a trace of seconds, with that of the derivative, within a user's `jit`, too
 def simulate_on_one_device(
     steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None = None
 ) -> Result:
