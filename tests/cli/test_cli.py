@@ -137,6 +137,18 @@ def test_doctor_finds_what_to_mend(capsys, monkeypatch):
     assert "\nok " not in out
 
 
+def test_doctor_names_what_lengthens_compiling_for_gpus(monkeypatch):
+    gpu, cpu = (types.SimpleNamespace(platform=platform) for platform in ("gpu", "cpu"))
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert not list(_doctor._check_autotuning([cpu]))
+    ((verdict, _, text),) = _doctor._check_autotuning([gpu])
+    flag = "--xla_gpu_experimental_enable_fusion_autotuner=false"
+    assert verdict == "note"
+    assert text.endswith(f"XLA_FLAGS={flag}")
+    monkeypatch.setenv("XLA_FLAGS", flag)
+    assert not list(_doctor._check_autotuning([gpu]))
+
+
 def test_validate_prints_computed_beside_published(capsys):
     assert main(["validate", "verlet-order"]) == 0
     out = capsys.readouterr().out

@@ -203,6 +203,7 @@ def _check_jax() -> Iterator[Finding]:
             "float32, seven digits; float64 by JAX_ENABLE_X64=1 in scripts, by --double for case files",
         )
     yield from _check_compilation_cache()
+    yield from _check_autotuning(devices)
     yield from _check_topology(devices)
     yield from _check_spmd()
     yield from _check_simulation()
@@ -226,6 +227,22 @@ def _check_compilation_cache() -> Iterator[Finding]:
         f"physkit commands keep compiled programs in {folder} ({format_size(size)}); scripts do after "
         "pk.use_compilation_cache()",
     )
+
+
+def _check_autotuning(devices: list[Any]) -> Iterator[Finding]:
+    """Whether programs for GPUs that physkit does not compile itself take twice the time."""
+    from physkit.core import gpu_compiler_options
+
+    if all(device.platform != "gpu" for device in devices):
+        return
+    flags = [f"--{name}=false" for name in gpu_compiler_options()]
+    if flags and flags[0].partition("=")[0] not in os.environ.get("XLA_FLAGS", ""):
+        yield (
+            "note",
+            "autotuning",
+            "in programs of your own jax.jit, XLA tries two kernels of each sum, which is half of compiling: "
+            f"XLA_FLAGS={flags[0]}",
+        )
 
 
 def _check_topology(devices: list[Any]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +27,8 @@ class _Stencil(NamedTuple):
     map: MapStencil
 
 
-class _OfArrays(NamedTuple):
+@dataclass(frozen=True)
+class _OfArrays:
     """A function of cells and context, of which all but the arrays is known."""
 
     function: AtFaces
@@ -39,7 +41,8 @@ class _OfArrays(NamedTuple):
         return self.function(cells, eqx.combine(arrays, static))
 
 
-class _EachAtFace(NamedTuple):
+@dataclass(frozen=True)
+class _EachAtFace:
     """Results of a function, each of which belongs to the face."""
 
     function: Callable[..., Arrays]
@@ -149,7 +152,8 @@ def _with_dots(stencil: _Stencil, arrays: Arrays, dots: Sequence[Any]) -> tuple[
     return _Stencil(tangents, both_counts, by), (*arrays, *(dots[k] for k in moving))
 
 
-class _TangentsOfCells(NamedTuple):
+@dataclass(frozen=True)
+class _TangentsOfCells:
     """The tangents of a function, of the cells and behind them the tangents of those arrays that move."""
 
     function: Callable[..., PyTree]
@@ -157,7 +161,7 @@ class _TangentsOfCells(NamedTuple):
     moving: tuple[int, ...]
 
     def __call__(self, cells: list[list[Array]], both: PyTree) -> PyTree:
-        function, counts, moving = self
+        function, counts, moving = self.function, self.num_cells, self.moving
         cell_dots = [[None] * count for count in counts]
         for k, values in zip(moving, cells[len(counts) :], strict=True):
             cell_dots[k] = values
@@ -191,7 +195,8 @@ class _Cotangent:
         return back, jax.tree.unflatten(jax.tree.structure(self.context_moves), of_context)
 
 
-class _CotangentsOfCells(NamedTuple):
+@dataclass(frozen=True)
+class _CotangentsOfCells:
     """What is added in the cells around a face and to the context's, of these and behind them its cotangents.
 
     - `moves`: by array, `context_leaves` with their structure for the context: where there is a tangent.
