@@ -69,3 +69,40 @@ def test_what_is_not_needed_is_not_asked_for(function, loops):
     assert text.count("stablehlo.while") == loops
     assert "stablehlo.case" not in text
     assert "stablehlo.if" not in text
+
+
+def test_a_derivative_keeps_the_first_carry_alone():
+    """Not those of all turns there may be: a run would keep them for each of its steps."""
+    x = jnp.ones(1000)
+
+    def run(x):
+        return bounded_loop(lambda i, x: jnp.sin(x), x, jnp.asarray(3), limit=256)
+
+    _, pull_back = jax.vjp(run, x)
+    assert sum(kept.size for kept in jax.tree.leaves(pull_back)) < 3 * x.size
+
+
+def test_carries_of_several_dtypes():
+    """What is joined to be computed again, one array of each dtype, is found in its place."""
+
+    def body(i, carry):
+        x, n, key, y = carry
+        noise = jax.random.normal(jax.random.fold_in(key, n[1]), x.shape)
+        return x * y.astype(x.dtype) + noise, n + 1, key, jnp.cos(y) * x[0, 0].astype(y.dtype)
+
+    def loss(x, y, loop):
+        x, _, _, y = loop((x, jnp.arange(3), jax.random.key(1), y))
+        return jnp.sum(x) + y.astype(x.dtype)
+
+    def in_turns(carry):
+        return bounded_loop(body, carry, jnp.asarray(3), limit=5)
+
+    def one_by_one(carry):
+        for i in range(3):
+            carry = body(i, carry)
+        return carry
+
+    x, y = jnp.linspace(0.1, 0.9, 6).reshape(2, 3), jnp.asarray(0.4, jnp.float32)
+    of_loop, of_turns = (jax.grad(loss, (0, 1))(x, y, loop) for loop in (in_turns, one_by_one))
+    for found, expected in zip(of_loop, of_turns, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -1,16 +1,18 @@
 """A loop of as many turns as a traced number says, with derivatives in both modes and of every order."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from .._types import PyTree
 from ._batching import cond_for_batch
-from ._linear_call import linear_call
+from ._linear_call import linear_call, vary_alike
 
 Turn = Callable[[Int[Array, ""], PyTree], PyTree]
 
@@ -18,9 +20,9 @@ Turn = Callable[[Int[Array, ""], PyTree], PyTree]
 def bounded_loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int) -> PyTree:
     """`carry` after `count` turns of `carry = body(i, carry)`; `count` is from 0 to `limit`.
 
-    A `while` loop, which a GPU asks once a turn whether to go on. Its derivative is another one, over the
-    carries that the turns began with, which are kept: `limit` of them. Under `vmap` members that are done
-    keep what they have. `count` has no derivative.
+    A `while` loop, which a GPU asks once a turn whether to go on. Its derivative keeps the first carry alone.
+    The way back computes those of the other turns again, with `limit` of them in memory. Under `vmap` members
+    that are done keep what they have. `count` has no derivative.
     """
     return _loop(body, carry, jax.lax.stop_gradient(count), limit, _linear_tangents)
 
@@ -78,15 +80,7 @@ def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree
     varying_tangents, carry_tangents, _ = tangents
     turn = eqx.combine(arrays, form)
 
-    def keep_start(i: Int[Array, ""], both: PyTree) -> PyTree:
-        carry, starts = both
-        starts = jax.tree.map(
-            lambda rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0), starts, carry
-        )
-        return turn(i, carry), starts
-
-    rows = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (limit, *x.shape)), carry)
-    after, starts = _loop(keep_start, (carry, rows), count, limit, _tangents_of_scan)
+    after = _loop(turn, carry, count, limit, _tangents_of_scan)
     # Only what has a tangent is differentiated by; of a carry all numbers get one in some turn.
     is_varying = jax.tree.map(lambda t: t is not None, varying_tangents, is_leaf=_is_none)
     varying, fixed = eqx.partition(arrays, is_varying)
@@ -95,7 +89,7 @@ def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree
         lambda x, t: jnp.zeros_like(x) if t is None else t, floats, carry_tangents
     )
     maps = _Forward(form, limit), _Backward(form, limit)
-    residuals = varying, fixed, starts, count
+    residuals = varying, fixed, carry, count
     linear = varying_tangents, carry_tangents
     return after, linear_call(*maps, residuals, linear, result=carry_tangents)
 
@@ -104,47 +98,105 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
+class _Layout(NamedTuple):
+    """How the arrays of a carry are joined, one of each dtype: a GPU stores each by a launch of its own.
+
+    - `shapes`: those of the leaves, and their dtypes. `form`: the structure of the carry.
+    """
+
+    shapes: tuple[Any, ...]
+    form: Any
+
+    @classmethod
+    def of(cls, carry: PyTree) -> "_Layout":
+        leaves, form = jax.tree.flatten(carry)
+        return cls(tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves), form)
+
+    def groups(self) -> dict[Any, list[int]]:
+        """The places of the leaves of each dtype."""
+        found: dict[Any, list[int]] = {}
+        for k, shape in enumerate(self.shapes):
+            found.setdefault(shape.dtype, []).append(k)
+        return found
+
+    def join(self, carry: PyTree) -> list[Array]:
+        leaves = vary_alike(jax.tree.leaves(carry))
+        return [
+            jnp.concatenate([leaves[k].reshape(-1) for k in places])
+            for places in self.groups().values()
+        ]
+
+    def split(self, joined: list[Array]) -> PyTree:
+        leaves: dict[int, Array] = {}
+        for array, places in zip(joined, self.groups().values(), strict=True):
+            sizes = [math.prod(self.shapes[k].shape) for k in places]
+            parts = jnp.split(array, np.cumsum(sizes)[:-1])
+            for k, part in zip(places, parts, strict=True):
+                leaves[k] = part.reshape(self.shapes[k].shape)
+        return jax.tree.unflatten(self.form, [leaves[k] for k in range(len(leaves))])
+
+
 class _Map:
     """One of the two maps, for a loop of this form; by identity a part of the cache keys of programs."""
 
     def __init__(self, form: PyTree, limit: int):
         self.form, self.limit = form, limit
 
-    def turn(self, residuals: PyTree, i: Int[Array, ""]) -> tuple[Callable, PyTree, PyTree]:
-        """Turn `i` as a function of (what varies, the floating numbers of a carry), and where it began."""
-        varying, fixed, starts, _ = residuals
-        start = jax.tree.map(lambda rows: jax.lax.dynamic_index_in_dim(rows, i, 0, False), starts)
-        floats, others = eqx.partition(start, eqx.is_inexact_array)
+    def turn(self, residuals: PyTree, i: Int[Array, ""], carry: PyTree) -> tuple[Callable, PyTree]:
+        """Turn `i` from `carry` as a function of what varies and of floating numbers: these after the turn, and
+        all others; and where to take it."""
+        varying, fixed, _, _ = residuals
+        floats, others = eqx.partition(carry, eqx.is_inexact_array)
 
-        def of_floats(varying: PyTree, floats: PyTree) -> PyTree:
+        def of_floats(varying: PyTree, floats: PyTree) -> tuple[PyTree, PyTree]:
             turn = eqx.combine(varying, fixed, self.form)
-            return eqx.filter(turn(i, eqx.combine(floats, others)), eqx.is_inexact_array)
+            return eqx.partition(turn(i, eqx.combine(floats, others)), eqx.is_inexact_array)
 
-        return of_floats, varying, floats
+        return of_floats, (varying, floats)
 
 
 class _Forward(_Map):
     def __call__(self, residuals: PyTree, linear: PyTree) -> PyTree:
         varying_tangents, carry_tangents = linear
+        _, _, carry, count = residuals
 
-        def push(i: Int[Array, ""], carry_tangents: PyTree) -> PyTree:
-            function, *at = self.turn(residuals, i)
-            return jax.jvp(function, tuple(at), (varying_tangents, carry_tangents))[1]
+        def push(i: Int[Array, ""], both: PyTree) -> PyTree:
+            carry, tangents = both
+            function, at = self.turn(residuals, i, carry)
+            floats, tangents, others = jax.jvp(
+                function, at, (varying_tangents, tangents), has_aux=True
+            )
+            return eqx.combine(floats, others), tangents
 
-        return _loop(push, carry_tangents, residuals[-1], self.limit, _tangents_of_scan)
+        both = carry, carry_tangents
+        return _loop(push, both, count, self.limit, _tangents_of_scan)[1]
 
 
 class _Backward(_Map):
     def __call__(self, residuals: PyTree, cotangents: PyTree) -> PyTree:
-        count = residuals[-1]
+        varying, fixed, carry, count = residuals
+        layout, turn = _Layout.of(carry), eqx.combine(varying, fixed, self.form)
+
+        def keep_start(i: Int[Array, ""], both: PyTree) -> PyTree:
+            carry, starts = both
+            starts = [
+                jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)
+                for rows, x in zip(starts, layout.join(carry), strict=True)
+            ]
+            return turn(i, carry), starts
+
+        rows = [jnp.broadcast_to(x[None], (self.limit, *x.shape)) for x in layout.join(carry)]
+        _, starts = _loop(keep_start, (carry, rows), count, self.limit, _tangents_of_scan)
 
         def pull(k: Int[Array, ""], both: PyTree) -> PyTree:
-            of_varying, of_carry = both
-            function, *at = self.turn(residuals, count - 1 - k)
-            more, of_carry = jax.vjp(function, *at)[1](of_carry)
+            (of_varying, of_carry), i = both, count - 1 - k
+            start = [jax.lax.dynamic_index_in_dim(rows, i, 0, False) for rows in starts]
+            function, at = self.turn(residuals, i, layout.split(start))
+            _, back, _ = jax.vjp(function, *at, has_aux=True)
+            more, of_carry = back(of_carry)
             return jax.tree.map(jnp.add, of_varying, more), of_carry
 
-        nothing = jax.tree.map(jnp.zeros_like, residuals[0])
+        nothing = jax.tree.map(jnp.zeros_like, varying)
         return _loop(pull, (nothing, cotangents), count, self.limit, _tangents_of_scan)
 
 

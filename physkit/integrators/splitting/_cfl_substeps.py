@@ -38,8 +38,8 @@ class CFLSubsteps(AbstractWrapper):
 
     λ_k are the fastest signals at the start of the step, as the terms inside tell them
     (`max_signal_rate`). The step stays fixed, so frames are equispaced; the loop is bounded, so
-    reverse mode works. Derivatives hold the number of sub-steps, and keep `max_substeps` states while a step
-    is differentiated.
+    reverse mode works. Derivatives hold the number of sub-steps. The way back computes the sub-steps of a step
+    again, with `max_substeps` states in memory for as long.
 
         CFLSubsteps(SSPRK2(CompressibleEuler(1.4)), cfl=0.4, max_substeps=8)
 
