@@ -18,7 +18,7 @@ from physkit.simulate import without_garbage_collection
 from physkit.storage import program_digest
 
 
-class TracedProgram:
+class ProgramByContent:
     """A traced program, equal to another that computes the same.
 
     - `digest`: of what it computes, without its constants, which are arguments of what is compiled.
@@ -33,13 +33,13 @@ class TracedProgram:
         return jax.core.eval_jaxpr(self.closed.jaxpr, constants, *arrays)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TracedProgram) and self.digest == other.digest
+        return isinstance(other, ProgramByContent) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
 
-def _run(program: TracedProgram, constants: list[Any], arrays: list[Any]) -> list[Any]:
+def _run(program: ProgramByContent, constants: list[Any], arrays: list[Any]) -> list[Any]:
     return program(constants, arrays)
 
 
@@ -68,7 +68,7 @@ def compile_by_content(
     - `is_small`: whether arrays inside of it are as small as those of a run of a small state, whose kernels are
       faster, and made in less time, in JAX 0.10's older way.
     """
-    known: dict[Any, tuple[TracedProgram, list[Any], Any, PyTree]] = {}
+    known: dict[Any, tuple[ProgramByContent, list[Any], Any, PyTree]] = {}
 
     def call(*arguments: PyTree) -> PyTree:
         arrays, rest = eqx.partition(arguments, eqx.is_array)
@@ -80,7 +80,7 @@ def compile_by_content(
             if key not in known:
                 closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)
                 out_form = jax.tree.structure(out)
-                known[key] = TracedProgram(closed), list(closed.consts), out_form, static
+                known[key] = ProgramByContent(closed), list(closed.consts), out_form, static
             traced, constants, out_form, static = known[key]
             run = _call
             if not is_on_cpu(leaves):

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from physkit.core import Key, PyTree
 
-from .._program import TracedProgram
+from .._program import ProgramByContent
 from ._fit_result import SearchHistory
 from ._methods import AbstractMethod, Kind
 
@@ -20,7 +20,7 @@ from ._methods import AbstractMethod, Kind
 class LossProgram(NamedTuple):
     """A loss as a program of one vector z, traced once: `program(constants, [z, *arrays])[0]`."""
 
-    program: TracedProgram
+    program: ProgramByContent
     constants: list[Array]
     arrays: list[Array]
 
@@ -33,7 +33,7 @@ def trace_loss(
     """`function(z, inputs)` as a `LossProgram`."""
     closed, _, _ = eqx.filter_make_jaxpr(function)(z, inputs)
     arrays = jax.tree.leaves(eqx.filter(inputs, eqx.is_array))
-    return LossProgram(TracedProgram(closed), list(closed.consts), arrays)
+    return LossProgram(ProgramByContent(closed), list(closed.consts), arrays)
 
 
 class SearchRequest(NamedTuple):
