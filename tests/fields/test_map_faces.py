@@ -306,6 +306,7 @@ def test_rates_and_cotangents_are_vector_instructions(name, dtype, monkeypatch):
         return load(code, *arguments)
 
     monkeypatch.setattr(_map_stencil, "load_handler", record)
+    jax.clear_caches()  # of tests before this one, whose code is not compiled again
     law, state = cast_floats(LAWS[name](), dtype)
     clock = cast_floats(CLOCK, dtype)
     numbers, rest = eqx.partition((law, state), eqx.is_inexact_array)
