@@ -162,8 +162,13 @@ from .calls._signs import (
     require_nonnegative as require_nonnegative,
     require_positive as require_positive,
 )
+from .loops._array_layout import (
+    FEW as FEW,
+    ArrayLayout as ArrayLayout,
+    Joined as Joined,
+)
+from .loops._bounded_loop import bounded_loop as bounded_loop
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
-from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._dependence import (
     called_program as called_program,
     depends_on as depends_on,

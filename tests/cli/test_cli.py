@@ -144,7 +144,7 @@ def test_doctor_names_what_lengthens_compiling_for_gpus(monkeypatch):
     ((verdict, _, text),) = _doctor._check_autotuning([gpu])
     flag = "--xla_gpu_experimental_enable_fusion_autotuner=false"
     assert verdict == "note"
-    assert text.endswith(f"XLA_FLAGS={flag}")
+    assert text.endswith(f"without by XLA_FLAGS={flag}")
     monkeypatch.setenv("XLA_FLAGS", flag)
     assert not list(_doctor._check_autotuning([gpu]))
 

@@ -17,7 +17,7 @@ from physkit.core.numerics import _placement
 from physkit.fit import _program
 from physkit.fit._program import compile_by_content
 from physkit.simulate import compiler_options, init
-from physkit.simulate.loop import _chunk_program
+from physkit.simulate.loop import _chunk_program, _init
 from tests.compilations import compiled_programs
 
 from .problems import particles, springs
@@ -272,8 +272,9 @@ def test_programs_that_are_not_for_cpus_get_the_options_for_gpus(monkeypatch, ke
     sim, state = springs(), particles()
     carry = init(sim, state, key=key)
     fit_program = compile_by_content(lambda x: 2 * x)
-    for module in (_placement, _chunk_program, _program):
+    for module in (_placement, _chunk_program, _program, _init):
         monkeypatch.setattr(module, "is_on_cpu", lambda tree: False)
+    for module in (_placement, _chunk_program, _program):
         monkeypatch.setattr(module, "gpu_compiler_options", lambda: {"xla_no_such_option": True})
     for work in (
         lambda: init(sim, state, key=key),

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import programs_of
+from physkit.core import ArrayLayout, programs_of
 from physkit.parallel import Spmd
 from physkit.simulate.adjoint._adjoint import Direct
-from physkit.simulate.adjoint.packing._array_layout import ArrayLayout
 from physkit.simulate.loop._advance import make_block_body
 from physkit.simulate.loop._packed_scalars import pack_scalars
 from physkit.systems import (

@@ -37,7 +37,7 @@ def is_on_cpu(tree: PyTree) -> bool:
 def gpu_compiler_options() -> dict[str, bool]:
     """XLA's options for programs on GPUs; none where this XLA does not know them."""
     # Else XLA makes two kernels of each sum and each transposition and keeps the one that is faster when it
-    # tries them: half of a compilation, and a process that keeps the other finds other last bits.
+    # tries them: up to half of a compilation, and a process that keeps the other finds other last bits.
     options = {"xla_gpu_experimental_enable_fusion_autotuner": False}
     try:
         jax.jit(lambda: 0, compiler_options=options).lower().compile()

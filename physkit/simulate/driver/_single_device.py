@@ -1,5 +1,6 @@
 """A simulation on one device: what the host's driver calls."""
 
+import equinox as eqx
 import jax
 
 from physkit.core import (
@@ -27,9 +28,9 @@ from ._chunk_driver import MAX_GROWTHS
 
 # Programs that run once, as the start, and are compiled as that.
 _follow_optimized = jit_by_platform(follow_parameters)
-_follow_quickly = jit_by_platform(follow_parameters, QUICK_COMPILER_OPTIONS)
+_follow_quickly = eqx.filter_jit(follow_parameters, compiler_options=QUICK_COMPILER_OPTIONS)
 _summary_optimized = jit_by_platform(summary)
-_summary_quickly = jit_by_platform(summary, QUICK_COMPILER_OPTIONS)
+_summary_quickly = eqx.filter_jit(summary, compiler_options=QUICK_COMPILER_OPTIONS)
 _refresh = jit_by_platform(refresh_aux)
 _observe_initial = jit_by_platform(observe_initial)
 

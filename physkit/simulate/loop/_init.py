@@ -244,7 +244,7 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
 # A start runs once: of a small state it is compiled faster than it would ever be run faster.
 _SMALL_STATE_BYTES = 2**20
 _start_optimized = jit_by_platform(at_full_precision(_start))
-_start_quickly = jit_by_platform(at_full_precision(_start), QUICK_COMPILER_OPTIONS)
+_start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=QUICK_COMPILER_OPTIONS)
 
 
 def _start_compiled(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:

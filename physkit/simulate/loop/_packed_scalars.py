@@ -6,9 +6,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 
-from physkit.core import PyTree
-
-from ..adjoint.packing._array_layout import FEW, ArrayLayout
+from physkit.core import FEW, ArrayLayout, PyTree
 
 T = TypeVar("T", bound=PyTree)
 

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from physkit.core import linear_call
+from physkit.core import FEW, ArrayLayout, Joined, linear_call
 
-from ._array_layout import FEW, ArrayLayout, Joined
 from ._loop_transpose import LoopTranspose
 from ._loop_turn import LoopTurn
 from ._step_derivative import Arrays, StepDerivative, StepProgram, places_of_equals

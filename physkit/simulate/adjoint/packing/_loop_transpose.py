@@ -18,7 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ._array_layout import Joined
+from physkit.core import Joined
+
 from ._joined_sums import evaluate_joined
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import Marks, Operation, TracedProgram

@@ -9,9 +9,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import linear_call, mark_results
+from physkit.core import FEW, ArrayLayout, Joined, linear_call, mark_results
 
-from ._array_layout import FEW, ArrayLayout, Joined
 from ._joined_sums import join_sums
 from ._traced_program import reads_memory
 

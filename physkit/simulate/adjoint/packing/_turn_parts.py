@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from ._array_layout import FEW, ArrayLayout, Joined
+from physkit.core import FEW, ArrayLayout, Joined
+
 from ._traced_program import Marks, Operation, reads_memory
 
 # Of what is computed before a loop, what each turn reads by itself, and what it reads from one array.

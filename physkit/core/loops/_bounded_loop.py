@@ -1,18 +1,17 @@
 """A loop of as many turns as a traced number says, with derivatives in both modes and of every order."""
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int
 
 from .._types import PyTree
-from ._batching import cond_for_batch
-from ._linear_call import linear_call, vary_alike
+from ..numerics._batching import cond_for_batch
+from ..numerics._linear_call import linear_call, vary_alike
+from ._array_layout import ArrayLayout
 
 Turn = Callable[[Int[Array, ""], PyTree], PyTree]
 
@@ -98,42 +97,8 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
-class _Layout(NamedTuple):
-    """How the arrays of a carry are joined, one of each dtype: a GPU stores each by a launch of its own.
-
-    - `shapes`: those of the leaves, and their dtypes. `form`: the structure of the carry.
-    """
-
-    shapes: tuple[Any, ...]
-    form: Any
-
-    @classmethod
-    def of(cls, carry: PyTree) -> "_Layout":
-        leaves, form = jax.tree.flatten(carry)
-        return cls(tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves), form)
-
-    def groups(self) -> dict[Any, list[int]]:
-        """The places of the leaves of each dtype."""
-        found: dict[Any, list[int]] = {}
-        for k, shape in enumerate(self.shapes):
-            found.setdefault(shape.dtype, []).append(k)
-        return found
-
-    def join(self, carry: PyTree) -> list[Array]:
-        leaves = vary_alike(jax.tree.leaves(carry))
-        return [
-            jnp.concatenate([leaves[k].reshape(-1) for k in places])
-            for places in self.groups().values()
-        ]
-
-    def split(self, joined: list[Array]) -> PyTree:
-        leaves: dict[int, Array] = {}
-        for array, places in zip(joined, self.groups().values(), strict=True):
-            sizes = [math.prod(self.shapes[k].shape) for k in places]
-            parts = jnp.split(array, np.cumsum(sizes)[:-1])
-            for k, part in zip(places, parts, strict=True):
-                leaves[k] = part.reshape(self.shapes[k].shape)
-        return jax.tree.unflatten(self.form, [leaves[k] for k in range(len(leaves))])
+def _is_key(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jax.dtypes.extended)
 
 
 class _Map:
@@ -175,23 +140,35 @@ class _Forward(_Map):
 class _Backward(_Map):
     def __call__(self, residuals: PyTree, cotangents: PyTree) -> PyTree:
         varying, fixed, carry, count = residuals
-        layout, turn = _Layout.of(carry), eqx.combine(varying, fixed, self.form)
+        turn = eqx.combine(varying, fixed, self.form)
+        leaves, form = jax.tree.flatten(carry)
+        # One array of each dtype: a GPU stores each by a launch of its own.
+        layout = ArrayLayout.of(leaves, [None if _is_key(x) else "carry" for x in leaves])
+
+        def join(carry: PyTree) -> PyTree:
+            return layout.join(vary_alike(jax.tree.leaves(carry)))
 
         def keep_start(i: Int[Array, ""], both: PyTree) -> PyTree:
             carry, starts = both
-            starts = [
-                jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)
-                for rows, x in zip(starts, layout.join(carry), strict=True)
-            ]
+            starts = jax.tree.map(
+                lambda rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0),
+                starts,
+                join(carry),
+            )
             return turn(i, carry), starts
 
-        rows = [jnp.broadcast_to(x[None], (self.limit, *x.shape)) for x in layout.join(carry)]
+        rows = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[None], (self.limit, *x.shape)), join(carry)
+        )
         _, starts = _loop(keep_start, (carry, rows), count, self.limit, _tangents_of_scan)
 
         def pull(k: Int[Array, ""], both: PyTree) -> PyTree:
             (of_varying, of_carry), i = both, count - 1 - k
-            start = [jax.lax.dynamic_index_in_dim(rows, i, 0, False) for rows in starts]
-            function, at = self.turn(residuals, i, layout.split(start))
+            start = jax.tree.map(
+                lambda rows: jax.lax.dynamic_index_in_dim(rows, i, 0, False), starts
+            )
+            start = jax.tree.unflatten(form, layout.split(start))
+            function, at = self.turn(residuals, i, start)
             _, back, _ = jax.vjp(function, *at, has_aux=True)
             more, of_carry = back(of_carry)
             return jax.tree.map(jnp.add, of_varying, more), of_carry

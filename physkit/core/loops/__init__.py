@@ -1,0 +1,1 @@
+"""Loops of unknown length with derivatives of every order, and several arrays as one, as loops keep them."""
