@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+from unittest import mock
 
 import equinox as eqx
 import jax
@@ -14,6 +15,7 @@ import physkit as pk
 from physkit import systems
 from physkit.core import PLAIN_KERNELS, as_device_array, gpu_compiler_options, replace_fields
 from physkit.core.numerics import _placement
+from physkit.ensemble.compute import _batch_programs
 from physkit.fit import _program
 from physkit.fit._program import compile_by_content
 from physkit.simulate import compiler_options, init
@@ -268,19 +270,21 @@ def test_options_for_gpus_are_known_to_xla():
 
 
 def test_programs_that_are_not_for_cpus_get_the_options_for_gpus(monkeypatch, key):
-    """All that a run, a fit and `simulate` compile, shown by options that XLA refuses."""
+    """All that a run, a fit, a sweep and `simulate` compile, shown by options that XLA refuses."""
     sim, state = springs(), particles()
     carry = init(sim, state, key=key)
     fit_program = compile_by_content(lambda x: 2 * x)
     for module in (_placement, _chunk_program, _program, _init):
         monkeypatch.setattr(module, "is_on_cpu", lambda tree: False)
-    for module in (_placement, _chunk_program, _program):
+    gpu = mock.NonCallableMock(spec=jax.Device, platform="gpu")
+    for module in (_placement, _chunk_program, _program, _batch_programs):
         monkeypatch.setattr(module, "gpu_compiler_options", lambda: {"xla_no_such_option": True})
     for work in (
         lambda: init(sim, state, key=key),
         lambda: pk.simulate(sim, carry, 6),
         lambda: pk.run(sim, carry, 6, progress=False),
         lambda: fit_program(jnp.ones(2)),
+        lambda: _batch_programs._make_program(jnp.sin, (gpu,), (0,), (), ())(jnp.ones(2)),
     ):
         jax.clear_caches()
         with pytest.raises(jax.errors.JaxRuntimeError, match="xla_no_such_option"):
