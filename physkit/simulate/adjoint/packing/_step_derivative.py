@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from physkit.core import FEW, ArrayLayout, Joined, linear_call, mark_results
 
 from ._joined_sums import join_sums
+from ._kept_arrays import KeptArrays
 from ._traced_program import reads_memory
 
 Arrays: TypeAlias = list[Any]  # numbers that a program holds are no `jax.Array` to JAX 0.10
@@ -109,10 +110,13 @@ class StepDerivative:
         closed, form = jax.make_jaxpr(forward, return_shape=True)(inputs)
         jaxpr, derivatives = traced
         shapes, moved_form = jax.tree.flatten(derivatives)
-        kept = closed.out_avals[len(closed.out_avals) - len(form[1]) :]
-        first_kept = len(closed.out_avals) - len(kept)
+        first_kept = len(closed.out_avals) - len(form[1])
+        changes_input = [not constant for constant in program.is_constant]
+        if fewer := KeptArrays.find(closed, first_kept, changes_input):
+            closed, jaxpr = fewer.forward, fewer.put_before(jaxpr, directions)
+        kept = closed.out_avals[first_kept:]
         # What no step changes a loop keeps once.
-        changing = mark_results(closed.jaxpr, [not constant for constant in program.is_constant])
+        changing = mark_results(closed.jaxpr, changes_input)
         places = places_of_equals(closed.jaxpr, first_kept)
         firsts = sorted(set(places))
         changes = [changing[first_kept + k] for k in firsts]
@@ -134,13 +138,14 @@ class StepDerivative:
         steady = [not change for change in (*groups, *(changes[k] for k in layout.alone))]
         return cls(
             program, tuple(varying), tuple(moving), linear, shapes, tuple(steady),
-            closed, jax.tree.structure(form), moved_form, tuple(firsts),
+            closed, jax.tree.structure(form[0]), moved_form, tuple(firsts),
         )  # fmt: skip
 
     def evaluate(self, inputs: Arrays) -> tuple[list[Any], Joined]:
         """The results, and what the derivative keeps."""
         found = jax.core.eval_jaxpr(self._forward.jaxpr, self._forward.consts, *inputs)
-        results, kept = jax.tree.unflatten(self._form, found)
+        results, kept = found[: self._form.num_leaves], found[self._form.num_leaves :]
+        results = jax.tree.unflatten(self._form, results)
         return results, self.linear.layout.join([kept[k] for k in self._places])
 
     def apply(self, kept: Joined, directions: Arrays) -> list[Any]:

@@ -40,6 +40,8 @@ class Operation(NamedTuple):
 class TracedProgram:
     """A function as a list of operations; calls within it are replaced by what they call.
 
+    - `calls`: names of the calls that are; if left out, all. Some calls have derivatives of their own.
+
     **Attributes:**
 
     - `constants`: values that are known, by name; names are numbers.
@@ -47,7 +49,8 @@ class TracedProgram:
     - `operations`: in an order in which they can be evaluated.
     """
 
-    def __init__(self, closed: Any) -> None:
+    def __init__(self, closed: Any, calls: frozenset[str] | None = None) -> None:
+        self._calls = calls
         self.constants: dict[int, Any] = {}
         self.operations: list[Operation] = []
         self._names = itertools.count()
@@ -72,7 +75,8 @@ class TracedProgram:
             return self._name_all([x.val])[0] if hasattr(x, "val") else names[x]
 
         for equation in jaxpr.eqns:
-            if called := called_program(equation):
+            is_open = self._calls is None or equation.primitive.name in self._calls
+            if is_open and (called := called_program(equation)):
                 program, constants = called
                 operands = [*self._name_all(constants), *map(name_of, equation.invars)]
                 results = self._inline(program, operands)
