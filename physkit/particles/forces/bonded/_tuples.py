@@ -11,6 +11,7 @@ from physkit.core import (
     ParameterError,
     ShapeError,
     as_device_array,
+    barrier_on_the_way_back,
     concrete_value,
     data,
     linear_call,
@@ -53,7 +54,9 @@ class Tuples(Module):
 
     def gather(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
         """x of the first, second, … members of all tuples."""
-        return linear_call(_Gather(), _Sum(x.shape[0]), (self.places, self.slots), x)
+        members = linear_call(_Gather(), _Sum(x.shape[0]), (self.places, self.slots), x)
+        # Their cotangents, long formulas, once for each entry and not wherever a particle adds it up.
+        return barrier_on_the_way_back(members)
 
     def sum_by_particle(self, y: Float[Array, "k m d"], count: int) -> Float[Array, "n d"]:
         """For each of `count` particles the sum over the entries that name it."""
