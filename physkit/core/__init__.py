@@ -162,12 +162,6 @@ from .calls._signs import (
     require_nonnegative as require_nonnegative,
     require_positive as require_positive,
 )
-from .loops._array_layout import (
-    FEW as FEW,
-    ArrayLayout as ArrayLayout,
-    Joined as Joined,
-)
-from .loops._bounded_loop import bounded_loop as bounded_loop
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._dependence import (
     called_program as called_program,
@@ -251,3 +245,10 @@ from .numerics._units import (
     molecular as molecular,
     real as real,
 )
+from .programs._array_layout import (
+    FEW as FEW,
+    ArrayLayout as ArrayLayout,
+    Joined as Joined,
+)
+from .programs._bounded_loop import bounded_loop as bounded_loop
+from .programs._static_part import StaticPart as StaticPart, split_arrays as split_arrays

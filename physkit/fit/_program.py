@@ -13,6 +13,7 @@ from physkit.core import (
     PyTree,
     gpu_compiler_options,
     is_on_cpu,
+    split_arrays,
 )
 from physkit.simulate import without_garbage_collection
 from physkit.storage import program_digest
@@ -71,11 +72,9 @@ def compile_by_content(
     known: dict[Any, tuple[ProgramByContent, list[Any], Any, PyTree]] = {}
 
     def call(*arguments: PyTree) -> PyTree:
-        arrays, rest = eqx.partition(arguments, eqx.is_array)
+        arrays, static_arguments = split_arrays(arguments)
         leaves, form = jax.tree.flatten(arrays)
-        rest_leaves, rest_form = jax.tree.flatten(rest)
-        kinds = tuple(jax.typeof(x) for x in leaves)
-        key = form, rest_form, tuple(rest_leaves), kinds
+        key = form, static_arguments, *map(jax.typeof, leaves)
         with without_garbage_collection(key not in known):
             if key not in known:
                 closed, out, static = eqx.filter_make_jaxpr(function)(*arguments)

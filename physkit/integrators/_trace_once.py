@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
-from physkit.core import PyTree, is_tracing
+from physkit.core import StaticPart, is_tracing, split_arrays
 
 
 def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,17 +21,14 @@ def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         # NumPy's arrays stay what they are: a mask, say, of which one asks where it holds.
-        arrays, rest = eqx.partition(arguments, _is_jax_array)
-        leaves, structure = jax.tree.flatten(arrays)
-        static, static_structure = jax.tree.flatten(rest)
-        # By type, too: 1, 1.0 and True are equal, and so are 0.0 and −0.0 but for their text.
-        static = [(type(x), repr(x) if isinstance(x, float | complex) else x) for x in static]
-        key = structure, static_structure, *static, *map(jax.typeof, leaves)
-        if not is_tracing() or not _is_hashable(key):
+        arrays, static = split_arrays(arguments, _is_jax_array)
+        if not is_tracing() or not static.is_hashable:
             return function(*arguments)
 
+        leaves, structure = jax.tree.flatten(arrays)
+        key = structure, static, *map(jax.typeof, leaves)
         if key not in programs:
-            programs[key] = _as_program(function, structure, rest)
+            programs[key] = _as_program(function, structure, static)
         program, template = programs[key]
         flat = program(*leaves)
         structure_of_result, others = template
@@ -41,13 +38,13 @@ def trace_once(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_program(
-    function: Callable[..., Any], structure: Any, rest: PyTree
+    function: Callable[..., Any], structure: Any, static: StaticPart
 ) -> tuple[Callable[..., Any], list[Any]]:
     """A program of the arrays among the arguments, and a list in which it says how its result is made up."""
     template: list[Any] = []
 
     def flat_function(*leaves: Array) -> list[Array]:
-        result = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
+        result = function(*static.combine(jax.tree.unflatten(structure, leaves)))
         arrays, others = eqx.partition(result, _is_jax_array)
         flat, structure_of_result = jax.tree.flatten(arrays)
         template[:] = structure_of_result, others
@@ -58,11 +55,3 @@ def _as_program(
 
 def _is_jax_array(x: Any) -> bool:
     return isinstance(x, jax.Array)
-
-
-def _is_hashable(key: Any) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True

@@ -2,74 +2,57 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Frame, Key, PyTree, gpu_compiler_options
+from physkit.core import Frame, Key, PyTree, StaticPart, gpu_compiler_options
 
 from ._member_batch import (
     MemberBatch,
-    MemberGroup,
     advance_batch,
     init_batch,
     summarize_batch,
 )
 
-# What of a group is no array, hashable: a static argument of the programs. With types, since 1 equals 1.0.
-GroupStatics: TypeAlias = tuple[tuple[Any, ...], tuple[type, ...], jax.tree_util.PyTreeDef]
-
-
-def split_group(group: MemberGroup) -> tuple[PyTree, GroupStatics]:
-    """The arrays of a group, and the rest in hashable form."""
-    arrays, rest = eqx.partition(group, eqx.is_array)
-    leaves, structure = jax.tree.flatten(rest)
-    return arrays, (tuple(leaves), tuple(map(type, leaves)), structure)
-
-
-def _join_group(arrays: PyTree, statics: GroupStatics) -> MemberGroup:
-    leaves, _, structure = statics
-    return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
-
-
-# What is compiled. `jit` and `pmap` find a compiled program by the identity of the function, hence functions
-# of the module and not closures. What is static comes last, as hashable arguments.
+# What is compiled, of the arrays of a `MemberGroup` and the rest of it. `jit` and `pmap` find a compiled
+# program by the identity of the function, hence functions of the module and not closures. What is static comes
+# last.
 
 
 def _init(
-    arrays: PyTree, values: tuple[Any, ...], keys: Key | None, statics: GroupStatics, size: int
+    arrays: PyTree, values: tuple[Any, ...], keys: Key | None, static: StaticPart, size: int
 ) -> tuple[MemberBatch, Frame]:
-    return init_batch(_join_group(arrays, statics), values, keys, size)
+    return init_batch(static.combine(arrays), values, keys, size)
 
 
 def _advance(
     arrays: PyTree,
     batch: MemberBatch,
     blocks: Int[Array, ""],
-    statics: GroupStatics,
+    static: StaticPart,
     max_blocks: int,
 ) -> tuple[MemberBatch, Frame, Bool[Array, " b"]]:
-    return advance_batch(_join_group(arrays, statics), batch, blocks, max_blocks)
+    return advance_batch(static.combine(arrays), batch, blocks, max_blocks)
 
 
-def _summarize(arrays: PyTree, batch: MemberBatch, statics: GroupStatics) -> Frame:
-    return summarize_batch(_join_group(arrays, statics), batch)
+def _summarize(arrays: PyTree, batch: MemberBatch, static: StaticPart) -> Frame:
+    return summarize_batch(static.combine(arrays), batch)
 
 
 def init_program(devices: Sequence[jax.Device]) -> Callable:
-    """`(arrays, values, keys, statics, size) → batch, first frames`."""
+    """`(arrays, values, keys, static, size) → batch, first frames`."""
     return map_over_devices(_init, devices, (None, 0, 0), (3, 4))
 
 
 def advance_program(devices: Sequence[jax.Device], compiler_options: Mapping[str, Any]) -> Callable:
-    """`(arrays, batch, blocks, statics, max_blocks) → batch, frames, which members overflowed`."""
+    """`(arrays, batch, blocks, static, max_blocks) → batch, frames, which members overflowed`."""
     return map_over_devices(_advance, devices, (None, 0, None), (3, 4), compiler_options)
 
 
 def summarize_program(devices: Sequence[jax.Device]) -> Callable:
-    """`(arrays, batch, statics) → results of accumulating observers`."""
+    """`(arrays, batch, static) → results of accumulating observers`."""
     return map_over_devices(_summarize, devices, (None, 0), (2,))
 
 

@@ -23,6 +23,7 @@ from physkit.core import (
     explain_exhausted_memory,
     grow_caches,
     replace_fields,
+    split_arrays,
 )
 from physkit.simulate import (
     ChunkAttempt,
@@ -47,7 +48,6 @@ from ._batch_programs import (
     advance_program,
     compile_advance,
     init_program,
-    split_group,
     summarize_program,
 )
 from ._common_capacity import find_resizables, resize_caches, round_up_capacity, stack_carries
@@ -97,7 +97,7 @@ class ChunkRunner(AbstractMemberRunner):
         self.growths: list[str] = []
         self.frame_bytes = 0.0  # of one member in a block
         self.max_blocks = 0  # blocks of frames that may wait on the devices
-        self._arrays, self._statics = split_group(self.group)
+        self._arrays, self._static = split_arrays(self.group)
         # Blocks between two checks of health; without observers these are single steps.
         self._health_interval = 1 if sim.intervals else HEALTH_INTERVAL
         self._one_by_one = False  # whether members are initialized outside of a trace
@@ -162,7 +162,7 @@ class ChunkRunner(AbstractMemberRunner):
                 checkpoint.save(PartialChunk(done, batch, pieces[0]))
             if stops:
                 raise ChunkStopped
-        summary = summarize_program(self.devices)(self._arrays, batch, self._statics)
+        summary = summarize_program(self.devices)(self._arrays, batch, self._static)
         # Fetched together: the device is waited for once.
         fetched = jax.device_get((summary, batch.reason, batch.failed_at))
         summary, reason, failed_at = jax.tree.map(
@@ -198,7 +198,7 @@ class ChunkRunner(AbstractMemberRunner):
         blocks = jax.ShapeDtypeStruct((), np.int32)
         shapes = jax.tree.map(shape_for_size, batch)
         compiled = compile_advance(
-            self.devices, self._arrays, shapes, blocks, self._statics, max_blocks
+            self.devices, self._arrays, shapes, blocks, self._static, max_blocks
         )
         return float(compiled_bytes(compiled)[0])
 
@@ -245,7 +245,7 @@ class ChunkRunner(AbstractMemberRunner):
         with explain_exhausted_memory(self._too_many):
             with without_garbage_collection(compiled):
                 after, frames, overflowing = program(
-                    self._arrays, batch, np.int32(blocks), self._statics, self.max_blocks
+                    self._arrays, batch, np.int32(blocks), self._static, self.max_blocks
                 )
             # JAX returns before the numbers are there: wait, for the time and for errors of memory.
             jax.block_until_ready((after, frames, overflowing))
@@ -292,7 +292,7 @@ class ChunkRunner(AbstractMemberRunner):
         if not self._one_by_one:
             try:
                 program = init_program(self.devices)
-                batch, first = program(self._arrays, values, keys, self._statics, self.size)
+                batch, first = program(self._arrays, values, keys, self._static, self.size)
                 return self._shrink_to_fit(batch), first
             # So many particles that a list with room for all pairs would be too large: their neighbors
             # must be counted, which no trace can do. Decided once, for all chunks of this runner.

@@ -4,12 +4,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import PyTree, ratio
+from physkit.core import PyTree, ratio, split_arrays
 from physkit.geometry import Grid
 from physkit.native import MapStencil
 
@@ -157,30 +156,24 @@ def waves_are_local(
 
     A law of one's own may take the fastest wave of all cells, say. Then nothing may be done part by part.
     """
-    context, static = eqx.partition((law, ranges, limits), eqx.is_array)
+    context, static = split_arrays((law, ranges, limits))
     leaves, structure = jax.tree.flatten(context)
     shapes = tuple((x.shape, x.dtype) for x in leaves)
     dtypes = tuple(x.dtype for x in variables)
-    names, form = jax.tree.flatten(static)
-    arguments = (tuple(names), form, structure, shapes, dtypes, dimension, carried)
-    try:
-        hash(arguments)
-    except TypeError:
-        return _waves_are_local.__wrapped__(*arguments)
-    return _waves_are_local(*arguments)
+    ask = _waves_are_local if static.is_hashable else _waves_are_local.__wrapped__
+    return ask(static, structure, shapes, dtypes, dimension, carried)
 
 
 @functools.lru_cache(maxsize=256)
-def _waves_are_local(names, form, structure, shapes, dtypes, dimension, carried) -> bool:
-    static = jax.tree.unflatten(form, names)
+def _waves_are_local(static, structure, shapes, dtypes, dimension, carried) -> bool:
     context = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*s) for s in shapes])
     shape = trial_shape(dimension)
-    count = 2 * static[0].reconstruction.width
+    count = 2 * static.tree[0].reconstruction.width
     cells = [[jax.ShapeDtypeStruct(shape, dtype)] * count for dtype in dtypes]
 
     def along(axis: int) -> Callable[..., Variables]:
         return lambda cells, context: _fluxes_of_cells(
-            cells, (*eqx.combine(context, static), carried, axis)
+            cells, (*static.combine(context), carried, axis)
         )
 
     try:

@@ -11,7 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import PyTree, linear_call, nonzero_tangents, partition_by_tangent
+from physkit.core import (
+    PyTree,
+    StaticPart,
+    linear_call,
+    nonzero_tangents,
+    partition_by_tangent,
+    split_arrays,
+)
 from physkit.native import MapStencil, NotTranslatableError
 
 Arrays = tuple[Array, ...]
@@ -32,13 +39,10 @@ class _OfArrays:
     """A function of cells and context, of which all but the arrays is known."""
 
     function: AtFaces
-    leaves: tuple[Any, ...]
-    types: tuple[type, ...]  # since 1 equals 1.0
-    structure: Any
+    static: StaticPart
 
     def __call__(self, cells: list[list[Array]], arrays: PyTree) -> Arrays:
-        static = jax.tree.unflatten(self.structure, self.leaves)
-        return self.function(cells, eqx.combine(arrays, static))
+        return self.function(cells, self.static.combine(arrays))
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,13 @@ def map_faces(
     **Errors:** `NotTranslatableError` where `function` has operations that are not translated, or there is no
     compiler: then it is for the caller to do without.
     """
-    context, static = eqx.partition(context, eqx.is_array)
+    context, static = split_arrays(context)
     if any(x.size > _MOST_CONTEXT for x in jax.tree.leaves(context)):
         raise NotTranslatableError("a context of many numbers")
     shape = arrays[0].shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     flat = tuple(x.reshape(outer, x.shape[axis], inner) for x in arrays)
-    of_arrays = _OfArrays(function, *_flatten(static))
-    out = _map(_Stencil(of_arrays, tuple(num_cells), by), flat, context)
+    out = _map(_Stencil(_OfArrays(function, static), tuple(num_cells), by), flat, context)
     return tuple(x.reshape(*shape[:axis], x.shape[1], *shape[axis + 1 :]) for x in out)
 
 
@@ -185,7 +188,7 @@ class _Cotangent:
     def with_cotangents(self, cotangents: Arrays) -> _Stencil:
         """What is added in the cells around a face, of these and of one cotangent for each result."""
         function, counts, by = self.stencil
-        at_face = _CotangentsOfCells(function, counts, self.moves, *_flatten(self.context_moves))
+        at_face = _CotangentsOfCells(function, counts, self.moves, StaticPart(self.context_moves))
         return _Stencil(at_face, (*counts, *(1 for _ in cotangents)), by)
 
     def unflatten(self, of_arrays: list[Array], of_context: list[Array]) -> PyTree:
@@ -199,24 +202,22 @@ class _Cotangent:
 class _CotangentsOfCells:
     """What is added in the cells around a face and to the context's, of these and behind them its cotangents.
 
-    - `moves`: by array, `context_leaves` with their structure for the context: where there is a tangent.
+    - `moves`, `context_moves`: by array, and of the context: where there is a tangent.
     """
 
     function: Callable[..., PyTree]
     num_cells: tuple[int, ...]
     moves: tuple[bool | None, ...]
-    context_leaves: tuple[Any, ...]
-    types: tuple[type, ...]
-    structure: Any
+    context_moves: StaticPart
 
     def __call__(
         self, cells: list[list[Array]], context: PyTree
     ) -> tuple[list[list[Array]], list[Array]]:
         counts = self.num_cells
         moves = [[move] * count for move, count in zip(self.moves, counts, strict=True)]
-        context_moves = jax.tree.unflatten(self.structure, self.context_leaves)
         inputs = cells[: len(counts)], context
-        varying, fixed = partition_by_tangent(inputs, (moves, context_moves))
+        all_moves = moves, self.context_moves.tree
+        varying, fixed = partition_by_tangent(inputs, all_moves)
         _, back = jax.vjp(partial(_of_varying, self.function, fixed), varying)
         ((cells_back, context_back),) = back(tuple(c for (c,) in cells[len(counts) :]))
         return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
@@ -327,9 +328,3 @@ def _of_varying(function: Callable[..., PyTree], fixed: PyTree, varying: PyTree)
 
 def _is_none(x: PyTree) -> bool:
     return x is None
-
-
-def _flatten(static: PyTree) -> tuple[tuple[Any, ...], tuple[type, ...], Any]:
-    """Leaves, their types, and the structure: equal where what is computed with them is."""
-    leaves, structure = jax.tree.flatten(static)
-    return tuple(leaves), tuple(map(type, leaves)), structure

@@ -18,6 +18,7 @@ from physkit.core import (
     Health,
     Plan,
     PyTree,
+    StaticPart,
     at_full_precision,
     collect_faults,
     poison_where,
@@ -108,21 +109,18 @@ def advance_chunk(
     model: tuple[Simulation, Carry],
     blocks: Int[Array, ""] | np.integer,
     max_blocks: int,
-    rest: tuple[tuple, PyTree] | None = None,
+    static: StaticPart | None = None,
 ) -> tuple[Carry, Frame, Health]:
     """`advance` for a number of blocks known at run time only; frames beyond it are zero.
 
     For the host's driver, which compiles this once for chunks of every length. No derivatives: a loop of
     unknown length has none in reverse mode, and so there is nothing to rematerialize.
 
-    - `model`: the simulation and its carry; with `rest` their arrays alone.
+    - `model`: the simulation and its carry; with `static` their arrays alone.
     - `max_blocks`: the number of rows of the buffer of frames, one for each block.
-    - `rest`: all of the model that is not an array, flattened, so that it is a hashable argument.
+    - `static`: all of the model that is not an array.
     """
-    if rest is not None:
-        leaves, form = rest
-        model = eqx.combine(model, jax.tree.unflatten(form, leaves))
-    sim, carry = model
+    sim, carry = model if static is None else static.combine(model)
     bits = state_faults(carry.state)
     # The driver's carry may come from `init`, which did not run as part of a compiled program.
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)

@@ -16,9 +16,11 @@ from physkit.core import (
     Frame,
     Health,
     PyTree,
+    StaticPart,
     find_growables,
     gpu_compiler_options,
     is_on_cpu,
+    split_arrays,
 )
 
 from ._advance import advance_chunk, observe_initial
@@ -110,31 +112,28 @@ class ChunkProgram:
     def __call__(self, carry: Carry, blocks: int) -> ChunkAttempt[Carry]:
         """`blocks` (at most `max_blocks`) blocks on; returns when the numbers are there."""
         start_time = time.monotonic()
-        program, arrays, rest = self._program(carry)
+        program, arrays, static = self._program(carry)
         compiled = self._kinds.is_new(arrays)
         with without_garbage_collection(compiled):
-            results = program(arrays, np.int32(blocks), self.max_blocks, rest)
+            results = program(arrays, np.int32(blocks), self.max_blocks, static)
         # A call returns before its numbers are there; time and health are those of the finished chunk.
         after, frames, health = jax.block_until_ready(results)
         return ChunkAttempt(after, frames, health, time.monotonic() - start_time, compiled)
 
     def trace(self, carry: Carry) -> Any:
         """The jaxpr of the program for a carry; calls with such a carry need no other trace."""
-        program, arrays, rest = self._program(carry)
-        return program.trace(arrays, np.int32(1), self.max_blocks, rest).jaxpr
+        program, arrays, static = self._program(carry)
+        return program.trace(arrays, np.int32(1), self.max_blocks, static).jaxpr
 
     def memory(self, carry: Carry) -> tuple[int, int]:
         """Bytes that the program needs in all, and of them as scratch space, as XLA says."""
-        program, arrays, rest = self._program(carry)
-        return compiled_bytes(program.lower(arrays, np.int32(1), self.max_blocks, rest).compile())
+        program, arrays, static = self._program(carry)
+        return compiled_bytes(program.lower(arrays, np.int32(1), self.max_blocks, static).compile())
 
-    def _program(self, carry: Carry) -> tuple[Callable, PyTree, tuple[tuple, PyTree]]:
+    def _program(self, carry: Carry) -> tuple[Callable, PyTree, StaticPart]:
         """The program for a carry, its arrays, and what it is compiled for."""
-        # Whatever is not an array is a static argument, flattened so that it is hashable: where it changes,
-        # `jax.jit` compiles another program.
-        arrays, rest = eqx.partition((self._sim, carry), eqx.is_array)
-        leaves, form = jax.tree.flatten(rest)
-        return program_of(carry), arrays, (tuple(leaves), form)
+        # Where what is not an array changes, `jax.jit` compiles another program.
+        return program_of(carry), *split_arrays((self._sim, carry))
 
 
 # The name is part of the key of JAX's compilation cache on disk: with that of 0.1, caches stay warm.
