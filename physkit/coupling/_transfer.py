@@ -1,6 +1,7 @@
 """Interpolation and deposit: linear maps from fields to particles and back, each the other's transpose."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -13,6 +14,7 @@ from physkit.core import (
     DeclarationError,
     ParameterError,
     ShapeError,
+    barrier_on_the_way_forward,
     concrete_value,
     explain_call,
     poison_where,
@@ -72,7 +74,8 @@ def interpolate_at(
     grid = field.grid
     x = grid_coordinates(grid, field.location, kernel, position)
     layout = Layout.of(grid, field.location, kernel, points.margin)
-    padded = field.padded(layout.ghosts)
+    # Computed once: else a GPU would choose between the field and its ghosts at every point that is read.
+    padded = barrier_on_the_way_forward(_padded(field, layout.ghosts))
     # (components, *points with ghosts)
     padded = padded.reshape(-1, *layout.points)
     gather = Gather(layout)
@@ -82,6 +85,21 @@ def interpolate_at(
     else:
         values = jax.lax.complex(gather(x, padded.real), gather(x, padded.imag))
     return values.T.reshape(position.shape[0], *field.components)
+
+
+def _padded(field: Field, ghosts: Sequence[tuple[int, int]]) -> Array:
+    """`field.padded(ghosts)`; where all axes repeat on one device as one kernel of a GPU, not one a side."""
+    grid = field.grid
+    lead, out = field.data.ndim - grid.dimension, field.data
+    sizes = zip(ghosts, out.shape[lead:], strict=True)
+    if grid.space.comm.size > 1 or not all(grid.periodic) or any(max(w) > n for w, n in sizes):
+        return field.padded(tuple(ghosts))
+    for axis, (low, high) in enumerate(ghosts, lead):
+        n = out.shape[axis]
+        ends = (n - low, n), (0, high)
+        before, after = (jax.lax.slice_in_dim(out, *end, axis=axis) for end in ends)
+        out = jnp.concatenate([before, out, after], axis=axis)
+    return out
 
 
 @explain_call
