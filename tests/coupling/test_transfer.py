@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from physkit.core import ParameterError, ShapeError
 from physkit.coupling import CIC, PCS, TSC, Nearest, deposit, interpolate
+from physkit.coupling._transfer import _padded
 from physkit.fields import Field
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 
@@ -15,6 +16,7 @@ from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 FAST_CASES = (
     "test_deposit_is_the_transpose_of_interpolation",
     "test_linear_functions_are_interpolated_exactly[False-kernel0]",
+    "test_ghosts_that_a_gpu_computes_once",
     "test_exact_sums_do_not_depend_on_order[float32-1000-kernel2]",
     "test_exact_sums_do_not_depend_on_order[float64-1003-kernel2]",
 )
@@ -206,6 +208,22 @@ def test_precisions(dtype):
     rho = deposit(1.0, x, g)
     assert rho.data.dtype == dtype
     assert interpolate(rho.with_boundary({"y": Mirror()}), x, PCS()).dtype == dtype
+
+
+def test_ghosts_that_a_gpu_computes_once():
+    """Before particles read them, and without writing a side at a time, which would be a launch each."""
+    g = grid(3, (True,) * 3)
+    u, widths = random_field(g, g.face(1), (2,)), ((1, 2), (0, 1), (2, 0))
+    np.testing.assert_array_equal(_padded(u, widths), u.padded(widths))
+    with pytest.raises(ShapeError, match="ghost"):  # more than there are points
+        _padded(u, ((5, 0), (0, 0), (0, 0)))
+    x = positions(g, dtype=np.float32)
+    u = random_field(g, g.cell, dtype=np.float32)
+    text = jax.jit(interpolate).trace(u, x).lower(lowering_platforms=("cuda",)).as_text()
+    before, _, after = text.partition("optimization_barrier")
+    assert "dynamic_update_slice" not in text
+    assert before.count("concatenate") == 3
+    assert "4x5x6" not in after
 
 
 def test_complex_and_vector_fields():
