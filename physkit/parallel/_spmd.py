@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import DeviceError, PyTree
+from physkit.core import DeviceError, PyTree, StaticPart, split_arrays
 
 from ._communicator import AbstractComm, CartesianComm, MeshComm, SerialComm
 from ._compilation_cache import stop_caching_on_cpus
@@ -70,8 +70,7 @@ class Spmd:
     def __call__(self, *arguments: PyTree) -> PyTree:
         backend = choose_backend(self.backend, self.size)
         # Backends map over arrays; everything else in the arguments is part of the program's cache key.
-        arrays, static = eqx.partition(arguments, _is_array)
-        static_leaves, static_structure = jax.tree.flatten(static)
+        arrays, static = split_arrays(arguments, _is_array)
         if backend == "pmap" and jax.process_count() > 1:
             _refuse_traced(arrays)
         devices = None
@@ -86,8 +85,7 @@ class Spmd:
             self.shape,
             backend,
             devices,
-            # With their types: 2, 2.0 and True are equal, and programs of them are not.
-            (tuple(static_leaves), tuple(map(type, static_leaves)), static_structure),
+            static,
             (structure, tuple((x.shape, x.dtype) for x in leaves)),
         )
         if devices is None:
@@ -145,7 +143,7 @@ def _compiled_program(
     shape: tuple[int, ...],
     backend: str,
     devices: Devices | None,
-    static_arguments: tuple[tuple[Any, ...], tuple[type, ...], jax.tree_util.PyTreeDef],
+    static: StaticPart,
     signature: tuple[Any, ...],
 ) -> Callable[[PyTree], PyTree]:
     """The function of arrays in device layout that runs `function` on every device.
@@ -155,12 +153,10 @@ def _compiled_program(
     and are stored when the function is traced.
     """
     del signature
-    static_leaves, _, static_structure = static_arguments
-    static = jax.tree.unflatten(static_structure, static_leaves)
     static_output = _StaticOutput()
 
     def on_device(comm: AbstractComm, arrays: PyTree) -> PyTree:
-        out = function(comm, *eqx.combine(arrays, static))
+        out = function(comm, *static.combine(arrays))
         out_arrays, static_output.value = eqx.partition(out, _is_array)
         return out_arrays
 

@@ -32,7 +32,7 @@ def test_the_whole_comes_back():
     np.testing.assert_array_equal(whole["c"].weight, 2.0)
 
 
-@pytest.mark.parametrize("values", EQUAL_TO_PYTHON)
+@pytest.mark.parametrize("values", [*EQUAL_TO_PYTHON, [np.float32(0.0), np.float32(-0.0), 0]])
 def test_what_python_takes_for_equal_is_not(values):
     for a, b in itertools.combinations(values, 2):
         assert StaticPart({"x": a}) != StaticPart({"x": b})

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from .._types import PyTree
 
@@ -54,4 +55,5 @@ def split_arrays(
 
 
 def _as_key(leaf: Any) -> tuple[type, Any]:
-    return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
+    is_inexact = isinstance(leaf, float | complex | np.inexact)
+    return type(leaf), repr(leaf) if is_inexact else leaf
