@@ -45,6 +45,7 @@ from physkit.core import (
     with_prescribed_values,
 )
 from physkit.integrators import check_composition, warn_before_sharding
+from physkit.observe import AbstractObserver
 
 from ._advance import observe_initial
 from ._carry import (
@@ -287,30 +288,37 @@ def _with_capacity(aux: Aux, capacity: int) -> Aux:
 
 def _check_names(sim: Simulation, start: _Start) -> None:
     """**Errors:** `ObserverError` when two observers record one name."""
-
-    def summarize_all(sim: Simulation, carry: Carry) -> list[Frame]:
-        pairs = zip(sim.observers, carry.observer_state, strict=True)
-        return [observer.summary(observer_state) for observer, observer_state in pairs]
-
-    def observe_all(sim: Simulation, carry: Carry) -> list[Frame]:
-        plan = sim.integrator.prepare(carry.state, sim.dt)
-        # Names alone count: what caches hold need not be traced.
-        now = snapshot(sim, plan, carry, is_current=True)
-        pairs = zip(sim.observers, carry.observer_state, strict=True)
-        frames = [observer(now, observer_state)[0] for observer, observer_state in pairs]
-        summaries = summarize_all(sim, carry)
-        return [{**frame, **more} for frame, more in zip(frames, summaries, strict=True)]
-
-    recorded = eqx.filter_eval_shape(summarize_all, sim, start.carry)
+    recorded = eqx.filter_eval_shape(_results_of_each, sim.observers, start.carry.observer_state)
     # Names of frames were compared where these were observed. Only one that is a result, too, says nothing: an
     # observer may give both.
     frames = None if start.observed is None else start.observed[2]
     if frames is None or any(set(frames) & set(results) for results in recorded):
-        recorded = eqx.filter_eval_shape(observe_all, sim, start.carry)
+        recorded = eqx.filter_eval_shape(_recorded_by_each, sim, start.carry)
     names: set[str] = set()
     for one in recorded:
         require_different_names(names, one)
         names |= set(one)
+
+
+# Jitted only for JAX to keep what it traced: further runs of a simulation ask for the same names.
+@eqx.filter_jit
+def _results_of_each(
+    observers: tuple[AbstractObserver, ...], states: tuple[PyTree, ...]
+) -> list[Frame]:
+    pairs = zip(observers, states, strict=True)
+    return [observer.summary(observer_state) for observer, observer_state in pairs]
+
+
+@eqx.filter_jit
+def _recorded_by_each(sim: Simulation, carry: Carry) -> list[Frame]:
+    """Frames and results of each observer."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    # Names alone count: what caches hold need not be traced.
+    now = snapshot(sim, plan, carry, is_current=True)
+    pairs = zip(sim.observers, carry.observer_state, strict=True)
+    frames = [observer(now, observer_state)[0] for observer, observer_state in pairs]
+    results = _results_of_each(sim.observers, carry.observer_state)
+    return [{**frame, **more} for frame, more in zip(frames, results, strict=True)]
 
 
 def _check_finite(sim: Simulation, carry: Carry, is_finite: Bool[Array, ""]) -> None:
