@@ -93,10 +93,21 @@ def computed_again(p, carry):
     return jax.checkpoint(step, prevent_cse=False)(p, *carry)
 
 
+def around_a_center(p, carry):
+    """Sums of sums: coordinates along both axes depend on the same numbers, which move."""
+    x, given = carry
+    rows, columns = (jnp.linspace(0.0, 1.0, n) for n in x.shape)
+    center = p["w"] + p["a"] * x[0, 0]
+    across = (columns - center[1])[None]
+    distance = jnp.sqrt(1 + (rows - center[0])[:, None] ** 2 + across**2)
+    return x + 0.1 * distance * jnp.sin(x + p["b"] * across), given
+
+
 STEPS_OF = {
     f.__name__: f
     for f in (
         push, diffuse, in_profiles, in_spectra, times_the_state, by_choice, behind_a_barrier, computed_again,
+        around_a_center,
     )
 }  # fmt: skip
 

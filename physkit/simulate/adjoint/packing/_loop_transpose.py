@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from physkit.core import Joined
 
 from ._joined_sums import evaluate_joined
+from ._nested_sums import merge_nested_sums
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import Marks, Operation, TracedProgram
 from ._turn_parts import Early, TurnParts
@@ -57,6 +58,7 @@ class LoopTranspose:
     def of(cls, derivative: StepDerivative, kept: Any) -> "LoopTranspose":
         """Of the shapes of what it keeps."""
         program = TracedProgram.trace(derivative.linear.transpose, kept, derivative.shapes)
+        program = merge_nested_sums(program)
         is_steady = derivative.steady
         kept_names = program.inputs[: len(is_steady)]
         linear = set(program.inputs[len(is_steady) :])

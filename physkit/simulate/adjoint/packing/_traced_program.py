@@ -46,6 +46,7 @@ class TracedProgram:
 
     - `constants`: values that are known, by name; names are numbers.
     - `inputs`, `results`: names of the leaves of its arguments and of what it returns.
+    - `shapes`: of its inputs.
     - `operations`: in an order in which they can be evaluated.
     """
 
@@ -54,6 +55,7 @@ class TracedProgram:
         self.constants: dict[int, Any] = {}
         self.operations: list[Operation] = []
         self._names = itertools.count()
+        self.shapes = list(closed.in_avals)
         self.inputs = [next(self._names) for _ in closed.in_avals]
         self.results = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *self.inputs])
 
