@@ -70,7 +70,7 @@ def test_values_stay_and_inner_sums_go(function, before, after, dtype):
     assert (num_sums(program), num_sums(merged)) == (before, after)
     rounding = 300 * np.finfo(dtype).eps
     for a, b in zip(evaluate(merged, *inputs), function(*inputs), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding * 10)
 
 

@@ -1,12 +1,12 @@
 """Sums of sums, as one sum of all numbers.
 
-The cotangent of a coordinate along one axis is a sum along the others, and that of what many coordinates depend on,
-the center of a body say, is a sum of it:
+The cotangent of a coordinate along one axis is a sum along the others, and that of what many coordinates
+depend on, the center of a body say, is a sum of it:
 
     Σᵢ cᵢ Σⱼ aᵢⱼ = Σᵢⱼ cᵢ aᵢⱼ
 
-On a GPU each sum takes two launches, and on the left the outer one waits for the inner one. Those on the right are
-few reductions of many operands each, or wait until a loop has ended.
+On a GPU each sum takes two launches, and on the left the outer one waits for the inner one. Those on the
+right are few reductions of many operands each, or wait until a loop has ended.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 
 
 def merge_nested_sums(program: TracedProgram) -> TracedProgram:
-    """The program with sums of all numbers in place of sums of sums, where nothing else needs the inner ones."""
+    """The program with one sum in place of a sum of sums, where nothing else needs the inner ones."""
     inner = _inner_sums(program.operations, program.results)
     if not inner:
         return program
