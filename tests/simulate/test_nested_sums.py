@@ -15,7 +15,7 @@ ALONG = np.linspace(0.5, 2.0, 12)
 def of_lines(a, c):
     """Lines of cells, then all of them, with a factor of each line and one of all."""
     lines = -jnp.sum(a[..., 0], axis=1)
-    return [jnp.sum(lines), jnp.sum(2 * c * lines), jnp.sum(lines[:, None] * c[:, None])]
+    return [jnp.sum(2 * lines), jnp.sum(2 * c * lines), jnp.sum(lines[:, None] * c[:, None])]
 
 
 def of_planes(a, c):
@@ -66,17 +66,20 @@ def evaluate(program, *inputs):
 def test_values_stay_and_inner_sums_go(function, before, after, dtype):
     inputs = jnp.asarray(A, dtype), jnp.asarray(ALONG, dtype)
     program = TracedProgram.trace(function, *inputs)
-    merged = merge_nested_sums(program)
-    assert (num_sums(program), num_sums(merged)) == (before, after)
+    assert num_sums(program) == before
+    merge_nested_sums(program)
+    assert num_sums(program) == after
     rounding = 300 * np.finfo(dtype).eps
-    for a, b in zip(evaluate(merged, *inputs), function(*inputs), strict=True):
+    for a, b in zip(evaluate(program, *inputs), function(*inputs), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding * 10)
 
 
 def test_a_program_without_sums_of_sums_is_left_as_it_is():
     program = TracedProgram.trace(lambda a: [jnp.sum(a), jnp.sum(a, axis=0)], jnp.asarray(A))
-    assert merge_nested_sums(program) is program
+    operations = program.operations
+    merge_nested_sums(program)
+    assert program.operations is operations
 
 
 def test_the_center_of_a_body_takes_one_sum_for_each_component():
@@ -89,7 +92,8 @@ def test_the_center_of_a_body_takes_one_sum_for_each_component():
         return list(jax.vjp(distance, center)[1](cotangent))
 
     program = TracedProgram.trace(transpose, jnp.array([0.3, 1.4]), weights)
-    merged = merge_nested_sums(program)
-    assert (num_sums(program), num_sums(merged)) == (4, 2)
+    assert num_sums(program) == 4
+    merge_nested_sums(program)
+    assert num_sums(program) == 2
     inputs = jnp.array([0.3, 1.4]), weights
-    np.testing.assert_allclose(evaluate(merged, *inputs), transpose(*inputs), rtol=1e-5)
+    np.testing.assert_allclose(evaluate(program, *inputs), transpose(*inputs), rtol=1e-5)

@@ -58,7 +58,7 @@ class LoopTranspose:
     def of(cls, derivative: StepDerivative, kept: Any) -> "LoopTranspose":
         """Of the shapes of what it keeps."""
         program = TracedProgram.trace(derivative.linear.transpose, kept, derivative.shapes)
-        program = merge_nested_sums(program)
+        merge_nested_sums(program)
         is_steady = derivative.steady
         kept_names = program.inputs[: len(is_steady)]
         linear = set(program.inputs[len(is_steady) :])

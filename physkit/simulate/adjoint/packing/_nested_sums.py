@@ -23,71 +23,90 @@ _FEW = (
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 
 
-def merge_nested_sums(program: TracedProgram) -> TracedProgram:
-    """The program with one sum in place of a sum of sums, where nothing else needs the inner ones."""
+def merge_nested_sums(program: TracedProgram) -> None:
+    """Put one sum in place of a sum of sums in a program, where nothing else needs the inner ones."""
     inner = _inner_sums(program.operations, program.results)
     if not inner:
-        return program
-
-    def evaluate(*inputs: Any) -> list[Any]:
-        values = program.constants | dict(zip(program.inputs, inputs, strict=True))
-        for operation in program.operations:
-            (result, *_), operands = operation.results, operation.operands
-            found = next((values[x] for x in operands if x in inner), None)
-            if found is None and result not in inner:
-                operation.evaluate(values)
-            elif found is None:
-                values[result] = _InnerSum.of(operation, values)
-            elif result in inner:
-                values[result] = found.then(operation, values)
-            else:
-                values[result] = found.total(operation)
-        return [values[x] for x in program.results]
-
-    return TracedProgram.trace(evaluate, *program.shapes)
+        return
+    operations, program.operations = program.operations, []
+    sums: dict[int, _InnerSum] = {}
+    totals: dict[int, int] = {}
+    for operation in operations:
+        operands = [totals.get(x, x) for x in operation.operands]
+        operation, (result, *_) = operation._replace(operands=operands), operation.results
+        found = next((sums[x] for x in operands if x in sums), None)
+        if found is None and result not in inner:
+            program.operations.append(operation)
+        elif found is None:
+            sums[result] = _InnerSum.of(operation)
+        elif result in inner:
+            sums[result] = found.then(operation, program)
+        else:
+            totals[result] = found.total(operation, program)
+    program.results = [totals.get(x, x) for x in program.results]
 
 
 class _InnerSum(NamedTuple):
     """A sum over some axes of an array, not evaluated.
 
+    - `array`, `aval`: its name, and what it looks like.
     - `axes`: for each axis of the result that of the array; None for one of length 1.
+    - `result`: the name of the sum.
     """
 
-    array: Array
+    array: int
+    aval: Any
     axes: tuple[int | None, ...]
+    result: int
 
     @classmethod
-    def of(cls, operation: Operation, values: dict[int, Any]) -> "_InnerSum":
-        array, summed = values[operation.operands[0]], operation.equation.params["axes"]
-        return cls(array, tuple(k for k in range(array.ndim) if k not in summed))
+    def of(cls, operation: Operation) -> "_InnerSum":
+        aval, summed = operation.equation.invars[0].aval, operation.equation.params["axes"]
+        axes = tuple(k for k in range(aval.ndim) if k not in summed)
+        return cls(operation.operands[0], aval, axes, operation.results[0])
 
-    def then(self, operation: Operation, values: dict[int, Any]) -> "_InnerSum":
-        """After an operation that multiplies it, sums it over more axes, or gives its axes other places."""
+    def then(self, operation: Operation, program: TracedProgram) -> "_InnerSum":
+        """After an operation that multiplies it, sums it over more axes, or gives its axes other places.
+
+        Products with the array are appended to the program.
+        """
         equation, name = operation.equation, operation.equation.primitive.name
+        after = self._replace(result=operation.results[0])
         if name == "neg":
-            return self._replace(array=-self.array)
+            array = program.append(jnp.negative, [self.array], [self.aval])
+            return after._replace(array=array)
         if name == "mul":
-            names = iter(operation.operands)
-            both = [x.val if hasattr(x, "val") else values[next(names)] for x in equation.invars]
-            (factor,) = (jnp.asarray(x) for x in both if x is not self)
-            return self._replace(array=self.array * self._along(factor))
+            return after._replace(array=self._multiply(operation, program))
         if name == "reduce_sum":
-            return self._replace(axes=self._left_by(operation))
-        long = iter([k for k in self.axes if k is not None and self.array.shape[k] > 1])
+            return after._replace(axes=self._left_by(operation))
+        long = iter([k for k in self.axes if k is not None and self.aval.shape[k] > 1])
         lengths = equation.outvars[0].aval.shape
-        return self._replace(axes=tuple(None if n == 1 else next(long) for n in lengths))
+        return after._replace(axes=tuple(None if n == 1 else next(long) for n in lengths))
 
-    def total(self, operation: Operation) -> Array:
-        """The sum over some of its axes."""
-        kept = self._left_by(operation)
-        summed = tuple(k for k in range(self.array.ndim) if k not in kept)
-        return jnp.sum(self.array, summed).reshape(operation.equation.outvars[0].aval.shape)
+    def total(self, operation: Operation, program: TracedProgram) -> int:
+        """The name of the sum over some of its axes, appended to the program."""
+        kept, shape = self._left_by(operation), operation.equation.outvars[0].aval.shape
+        summed = tuple(k for k in range(self.aval.ndim) if k not in kept)
+        add_up = lambda x: jnp.sum(x, summed).reshape(shape)
+        return program.append(add_up, [self.array], [self.aval])
+
+    def _multiply(self, operation: Operation, program: TracedProgram) -> int:
+        """The name of the array times what the operation multiplies the sum with."""
+        literals = [x for x in operation.equation.invars if hasattr(x, "val")]
+        if literals:
+            number = jnp.asarray(literals[0].val, literals[0].aval.dtype)
+            multiply = lambda x: x * self._along(number)
+            return program.append(multiply, [self.array], [self.aval])
+        operands = zip(operation.operands, operation.jaxpr.invars, strict=True)
+        ((name, aval),) = ((name, x.aval) for name, x in operands if name != self.result)
+        multiply = lambda x, factor: x * self._along(factor)
+        return program.append(multiply, [self.array, name], [self.aval, aval])
 
     def _along(self, factor: Array) -> Array:
-        """A factor of the result as one of the array."""
+        """A factor of the sum as one of the array."""
         if factor.ndim == 0:
             return factor
-        lengths = [1] * self.array.ndim
+        lengths = [1] * self.aval.ndim
         for k, n in zip(self.axes, factor.shape, strict=True):
             if k is not None:
                 lengths[k] = n

@@ -46,7 +46,6 @@ class TracedProgram:
 
     - `constants`: values that are known, by name; names are numbers.
     - `inputs`, `results`: names of the leaves of its arguments and of what it returns.
-    - `shapes`: of its inputs.
     - `operations`: in an order in which they can be evaluated.
     """
 
@@ -55,7 +54,6 @@ class TracedProgram:
         self.constants: dict[int, Any] = {}
         self.operations: list[Operation] = []
         self._names = itertools.count()
-        self.shapes = list(closed.in_avals)
         self.inputs = [next(self._names) for _ in closed.in_avals]
         self.results = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *self.inputs])
 
@@ -63,6 +61,12 @@ class TracedProgram:
     def trace(cls, function: Callable[..., Sequence[Any]], *args: Any) -> "TracedProgram":
         """Of arguments or their shapes."""
         return cls(jax.make_jaxpr(function)(*args))
+
+    def append(self, function: Callable[..., Any], operands: Sequence[int], shapes: Any) -> int:
+        """Append the operations of a function of operands of these shapes; the name of its one result."""
+        closed = jax.make_jaxpr(function)(*shapes)
+        (result,) = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *operands])
+        return result
 
     def _name_all(self, constants: Sequence[Any]) -> list[int]:
         names = [next(self._names) for _ in constants]
