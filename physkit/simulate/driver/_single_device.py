@@ -22,6 +22,7 @@ from ..loop._advance import observe_initial
 from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key, summary
 from ..loop._carry_parameters import has_parameters_of
 from ..loop._chunk_program import ChunkProgram
+from ..loop._garbage import without_garbage_collection
 from ..loop._init import init_and_observe, is_small
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS
@@ -91,6 +92,7 @@ class SingleDevice:
             self._program = ChunkProgram(self.sim, carry, self._frames)
         return self._program
 
+    @without_garbage_collection()
     def summary(self, carry: Carry) -> Frame:
         """Results of accumulating observers."""
         if not jax.tree.leaves(carry.observer_state):

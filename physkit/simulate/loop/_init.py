@@ -110,6 +110,7 @@ class _Start(NamedTuple):
     is_finite: Bool[Array, ""]
 
 
+@without_garbage_collection()
 @at_full_precision
 def init_and_observe(
     sim: Simulation,
@@ -152,7 +153,6 @@ def init_and_observe(
     return carry, observed, frames
 
 
-@without_garbage_collection()
 def _start_on_host(
     sim: Simulation, state: State, key: Key | None, observes: bool
 ) -> tuple[_Start, Simulation]:
