@@ -241,6 +241,23 @@ def test_a_simulation_of_numbers_that_are_inputs_is_traced_once():
     assert fit() == once
 
 
+def test_a_second_run_traces_no_results_anew(monkeypatch):
+    state = particles()
+    sim = replace_fields(springs(), {"observers": (pk.MeanSquareDisplacement(1, lags=2),)})
+    traced = []
+    summary = pk.MeanSquareDisplacement.summary
+    record = lambda self, *x: traced.append(x) or summary(self, *x)
+    monkeypatch.setattr(pk.MeanSquareDisplacement, "summary", record)
+    first = pk.run(sim, state, 4, progress=False)
+    assert traced
+    traced.clear()
+    second = pk.run(sim, state, 4, progress=False)
+    assert not traced
+    np.testing.assert_array_equal(
+        first["mean_square_displacement"]["value"], second["mean_square_displacement"]["value"]
+    )
+
+
 def test_init_is_one_program():
     sim, state = systems.taylor_green_2d(resolution=8)
     jax.clear_caches()
