@@ -45,7 +45,6 @@ from physkit.core import (
     with_prescribed_values,
 )
 from physkit.integrators import check_composition, warn_before_sharding
-from physkit.observe import AbstractObserver
 
 from ._advance import observe_initial
 from ._carry import (
@@ -135,7 +134,7 @@ def init_and_observe(
         check_state(sim, state)
         start, planned = _start(sim, state, key, observes), sim
     check_composition(sim.integrator, start.clock, start.carry.state, start.carry.aux)
-    _check_names(sim, start)
+    _check_names(sim, start, is_on_host=is_on_host)
     _check_finite(sim, start.carry, start.is_finite)
     aux = start.carry.aux
     if is_on_host:
@@ -286,9 +285,10 @@ def _with_capacity(aux: Aux, capacity: int) -> Aux:
     return jax.tree.map(grow, aux, is_leaf=is_growable)
 
 
-def _check_names(sim: Simulation, start: _Start) -> None:
+def _check_names(sim: Simulation, start: _Start, *, is_on_host: bool) -> None:
     """**Errors:** `ObserverError` when two observers record one name."""
-    recorded = eqx.filter_eval_shape(_results_of_each, sim.observers, start.carry.observer_state)
+    results_of_each = _results_traced_once if is_on_host else _results_of_each
+    recorded = eqx.filter_eval_shape(results_of_each, sim, start.carry)
     # Names of frames were compared where these were observed. Only one that is a result, too, says nothing: an
     # observer may give both.
     frames = None if start.observed is None else start.observed[2]
@@ -300,16 +300,15 @@ def _check_names(sim: Simulation, start: _Start) -> None:
         names |= set(one)
 
 
-# Jitted only for JAX to keep what it traced: further runs of a simulation ask for the same names.
-@eqx.filter_jit
-def _results_of_each(
-    observers: tuple[AbstractObserver, ...], states: tuple[PyTree, ...]
-) -> list[Frame]:
-    pairs = zip(observers, states, strict=True)
+def _results_of_each(sim: Simulation, carry: Carry) -> list[Frame]:
+    pairs = zip(sim.observers, carry.observer_state, strict=True)
     return [observer.summary(observer_state) for observer, observer_state in pairs]
 
 
-@eqx.filter_jit
+# Jitted only for JAX to keep what it traced: further runs of a simulation ask for the same names.
+_results_traced_once = eqx.filter_jit(_results_of_each)
+
+
 def _recorded_by_each(sim: Simulation, carry: Carry) -> list[Frame]:
     """Frames and results of each observer."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
@@ -317,7 +316,7 @@ def _recorded_by_each(sim: Simulation, carry: Carry) -> list[Frame]:
     now = snapshot(sim, plan, carry, is_current=True)
     pairs = zip(sim.observers, carry.observer_state, strict=True)
     frames = [observer(now, observer_state)[0] for observer, observer_state in pairs]
-    results = _results_of_each(sim.observers, carry.observer_state)
+    results = _results_of_each(sim, carry)
     return [{**frame, **more} for frame, more in zip(frames, results, strict=True)]
 
 

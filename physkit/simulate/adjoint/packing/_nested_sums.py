@@ -17,9 +17,7 @@ from jaxtyping import Array
 
 from ._traced_program import Marks, Operation, TracedProgram
 
-_FEW = (
-    8  # totals of an outer sum at most; an inner one adds up more numbers for each of more totals
-)
+_FEW = 8  # totals of an outer sum; an inner one adds up more numbers for each of more totals
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 
 
@@ -125,16 +123,19 @@ def _inner_sums(operations: Sequence[Operation], results: Sequence[int]) -> Mark
             scaled.update(operation.results)
     # What has another use is evaluated as it is.
     evaluated = set(results)
+
+    def is_merged(operation: Operation) -> bool:
+        return all(x in scaled and x not in evaluated for x in operation.results)
+
     for operation in reversed(operations):
         if _is_outer(operation):
             continue
-        is_merged = scaled.difference(evaluated).issuperset(operation.results)
-        goes_on = is_merged and (_is_inner(operation) or _scales_one(operation, scaled))
+        goes_on = is_merged(operation) and (_is_inner(operation) or _scales_one(operation, scaled))
         evaluated.update(x for x in operation.operands if not (goes_on and x in scaled))
     found: Marks = set()
     for operation in operations:
-        is_merged = scaled.difference(evaluated).issuperset(operation.results)
-        if is_merged and (_is_inner(operation) or not found.isdisjoint(operation.operands)):
+        begins = _is_inner(operation)
+        if is_merged(operation) and (begins or not found.isdisjoint(operation.operands)):
             found.update(operation.results)
     outer = [x for operation in operations if _is_outer(operation) for x in operation.operands]
     return found if not found.isdisjoint(outer) else set()
