@@ -54,7 +54,8 @@ class ArrayLayout:
         joined = []
         for group in self.groups:
             has_bits = len({part.dtype for part in group}) > 1
-            flat = [arrays[part.place].ravel() for part in group]
+            # Numbers that a program holds are no arrays of JAX's yet.
+            flat = [jnp.ravel(arrays[part.place]) for part in group]
             joined.append(jnp.concatenate([_to_bits(x) for x in flat] if has_bits else flat))
         return joined, [arrays[k] for k in self.alone]
 
