@@ -103,7 +103,7 @@ def _evaluate_round(operations: Sequence[Operation], values: dict[int, Any]) -> 
             sums.append(found)
         elif _adds_few(operation):
             x, axes = values[operation.operands[0]], operation.equation.params["axes"]
-            values[operation.results[0]] = _add_one_by_one(x, axes)
+            values[operation.results[0]] = _add_one_by_one(x, tuple(map(int, axes)))
         else:
             _join_within(operation).evaluate(values)
     _evaluate_rows([x for x in sums if x.gives_few], values)
