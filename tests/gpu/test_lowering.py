@@ -14,6 +14,7 @@ import pytest
 
 import physkit
 from tests.compared_results import compared_results
+from tests.parallel import field_cases, particle_cases
 from tests.simulate.test_restart_matrix import SYSTEMS
 
 from .lowering import findings, lower, value_and_gradient
@@ -22,6 +23,7 @@ from .lowering import findings, lower, value_and_gradient
 SAMPLE = ("gray_scott", "lorenz", "double_well")
 # Two devices: fields by halo, fields by transforms, particles on a mesh.
 SAMPLE_OF_TWO = ("gray_scott",)
+PARTS = 8  # of all systems, each lowered by a process of its own with two devices
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,10 @@ def test_two_devices():
 
 
 @pytest.mark.slow
-def test_all_over_two_devices():
-    assert not {name: what for name, what in over_two_devices().items() if what}
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_over_two_devices(part):
+    names = [*field_cases.SYSTEMS, *particle_cases.SYSTEMS][part::PARTS]
+    assert not {name: what for name, what in over_two_devices(*names).items() if what}
 
 
 def shout(x):

@@ -17,10 +17,9 @@ from jaxtyping import Array
 
 from physkit.core import has_operation
 
-from ._traced_program import Operation, TracedProgram
+from ._traced_program import FEW, Operation, TracedProgram
 
 _MOST_OPERANDS = 16  # of one reduction
-_FEW = 8  # totals of a sum, one for each component; rows of a total
 _SMALL = 128  # numbers of an array whose sums over few of them are not reductions
 _SOME = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
 # What the programs of loops and choices are called among their settings.
@@ -58,14 +57,11 @@ class Sum(NamedTuple):
 
     @classmethod
     def of(cls, operation: Operation) -> "Sum | None":
-        """The sum that an operation is, if it adds up real or complex numbers to one or some."""
-        equation = operation.equation
-        if equation.primitive.name not in _SUMS:
+        """The sum that an operation is, if it adds up many numbers for each of some totals."""
+        size, equation = operation.sum_size, operation.equation
+        if size is None or size.totals > _SOME or size.length <= FEW:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
-        is_number = jnp.issubdtype(x.dtype, jnp.inexact)
-        if not (is_number and 0 < totals.size <= _SOME and x.size // totals.size > _FEW):
-            return None
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
         return cls(*names, x.shape, x.dtype, tuple(axes), totals.shape)
 
@@ -77,7 +73,7 @@ class Sum(NamedTuple):
     @property
     def gives_few(self) -> bool:
         """Whether it gives so few totals that each may be a sum of its own."""
-        return math.prod(self.totals) <= _FEW
+        return math.prod(self.totals) <= FEW
 
     def rows(self, x: Array, length: int) -> list[Array]:
         """What it adds up, as rows of `length`, one or several for each total."""
@@ -156,11 +152,8 @@ def _join_within(operation: Operation) -> Operation:
 
 def _adds_few(operation: Operation) -> bool:
     """Whether it is a sum over an axis of a small array, of components of a vector say."""
-    equation = operation.equation
-    if equation.primitive.name not in _SUMS:
-        return False
-    x, totals = equation.invars[0].aval, equation.outvars[0].aval
-    return 0 < x.size <= _SMALL and x.size <= _FEW * totals.size
+    size = operation.sum_size
+    return size is not None and 0 < size.count <= _SMALL and size.length <= FEW
 
 
 def _add_one_by_one(x: Array, axes: tuple[int, ...]) -> Array:
@@ -178,7 +171,7 @@ def _group_sums(sums: list[Sum]) -> list[tuple[int, list[Sum]]]:
     groups: list[tuple[int, list[Sum]]] = []
     for x in sorted(sums, key=lambda x: x.length):
         for length, group in groups:
-            if x.length % length == 0 and x.length <= _FEW * length and x.dtype == group[0].dtype:
+            if x.length % length == 0 and x.length <= FEW * length and x.dtype == group[0].dtype:
                 group.append(x)
                 break
         else:

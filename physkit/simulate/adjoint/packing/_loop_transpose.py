@@ -16,18 +16,16 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from physkit.core import Joined
 
 from ._joined_sums import evaluate_joined
 from ._nested_sums import merge_nested_sums
 from ._step_derivative import Arrays, StepDerivative
-from ._traced_program import Marks, Operation, TracedProgram
+from ._traced_program import FEW, Marks, Operation, TracedProgram
 from ._turn_parts import Early, TurnParts
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
-_FEW = 8  # numbers that are added up each time, which takes no launch
 _SOME = 2**11  # numbers of an array whose sums cost little wherever they are
 _LINEAR = frozenset(
     {"neg", "add", "add_any", "sub", "real", "imag", "complex", "convert_element_type", "copy"}
@@ -159,12 +157,10 @@ def _find_late(
 
 def _is_small_sum(operation: Operation) -> bool:
     """Whether it adds up many numbers each of an array that is not too large to be kept."""
-    equation = operation.equation
-    if equation.primitive.name != "reduce_sum":
+    size = operation.sum_size
+    if size is None or size.length <= FEW:
         return False
-    x, totals = equation.invars[0].aval, equation.outvars[0].aval
-    is_number = jnp.issubdtype(x.dtype, jnp.inexact)
-    return is_number and x.size > _FEW * totals.size and x.size * x.dtype.itemsize <= _MAX_BYTES
+    return size.count * operation.equation.invars[0].aval.dtype.itemsize <= _MAX_BYTES
 
 
 def _is_linear(operation: Operation, linear: Marks) -> bool:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ._traced_program import Marks, Operation, TracedProgram
+from ._traced_program import FEW, Marks, Operation, TracedProgram
 
-_FEW = 8  # totals of an outer sum; an inner one adds up more numbers for each of more totals
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 
 
@@ -143,23 +142,14 @@ def _inner_sums(operations: Sequence[Operation], results: Sequence[int]) -> Mark
 
 def _is_inner(operation: Operation) -> bool:
     """Whether it is a sum of many numbers for each of many totals."""
-    x, totals = _summed(operation)
-    return min(totals, x // totals) > _FEW if totals else False
+    size = operation.sum_size
+    return size is not None and min(size.totals, size.length) > FEW
 
 
 def _is_outer(operation: Operation) -> bool:
     """Whether it is a sum that gives few totals."""
-    _, totals = _summed(operation)
-    return 0 < totals <= _FEW
-
-
-def _summed(operation: Operation) -> tuple[int, int]:
-    """How many numbers a sum adds up, and how many totals it gives; zeros for what is none."""
-    equation = operation.equation
-    if equation.primitive.name != "reduce_sum":
-        return 0, 0
-    x, totals = equation.invars[0].aval, equation.outvars[0].aval
-    return (x.size, totals.size) if jnp.issubdtype(x.dtype, jnp.inexact) else (0, 0)
+    size = operation.sum_size
+    return size is not None and size.totals <= FEW
 
 
 def _scales_one(operation: Operation, marks: Marks) -> bool:

@@ -9,8 +9,21 @@ import jax
 from physkit.core import called_program, mark_results, programs_of
 
 Marks = set[int]  # names
+FEW = 8  # numbers whose sum takes no launch of its own; totals of a sum that may each be one
 # Operations that read their operands as they are in memory.
 _IN_MEMORY = frozenset({"scan", "while", "pallas_call"})
+
+
+class SumSize(NamedTuple):
+    """How many numbers a sum adds up, and how many totals it gives."""
+
+    count: int
+    totals: int
+
+    @property
+    def length(self) -> int:
+        """How many numbers each total adds up."""
+        return self.count // self.totals
 
 
 class Operation(NamedTuple):
@@ -23,6 +36,15 @@ class Operation(NamedTuple):
     @property
     def equation(self) -> Any:
         return self.jaxpr.eqns[0]
+
+    @property
+    def sum_size(self) -> SumSize | None:
+        """Of a sum that gives any totals; None of other operations."""
+        equation = self.equation
+        if equation.primitive.name != "reduce_sum":
+            return None
+        count, totals = equation.invars[0].aval.size, equation.outvars[0].aval.size
+        return SumSize(count, totals) if totals else None
 
     def mark(self, marks: Marks) -> None:
         """Add to `marks` those of its results that depend on what is marked."""
