@@ -199,9 +199,11 @@ from .numerics._nonzero import (
 from .numerics._placement import (
     PLAIN_KERNELS as PLAIN_KERNELS,
     QUICK_COMPILER_OPTIONS as QUICK_COMPILER_OPTIONS,
+    array_bytes as array_bytes,
     gpu_compiler_options as gpu_compiler_options,
     is_on_cpu as is_on_cpu,
     jit_by_platform as jit_by_platform,
+    jit_by_size as jit_by_size,
     jit_once as jit_once,
 )
 from .numerics._poison import poison_where as poison_where
@@ -246,7 +248,7 @@ from .numerics._units import (
     real as real,
 )
 from .programs._array_layout import (
-    FEW as FEW,
+    FEW_NUMBERS as FEW_NUMBERS,
     ArrayLayout as ArrayLayout,
     Joined as Joined,
 )

@@ -11,6 +11,7 @@ from physkit.core import (
     PLAIN_KERNELS,
     QUICK_COMPILER_OPTIONS,
     PyTree,
+    array_bytes,
     gpu_compiler_options,
     is_on_cpu,
     split_arrays,
@@ -86,13 +87,9 @@ def compile_by_content(
                 run = _call_on_accelerator()
             elif quickly:
                 run = _call_quickly
-            elif is_small and _num_bytes(leaves) + _num_bytes(constants) < _SMALL_BYTES:
+            elif is_small and array_bytes((leaves, constants)) < _SMALL_BYTES:
                 run = _call_plainly
             flat = run(traced, constants, leaves)
         return eqx.combine(jax.tree.unflatten(out_form, flat), static)
 
     return call
-
-
-def _num_bytes(arrays: list[Any]) -> int:
-    return sum(x.size * x.dtype.itemsize for x in arrays if hasattr(x, "dtype"))

@@ -19,7 +19,7 @@ from physkit.ensemble.compute import _batch_programs
 from physkit.fit import _program
 from physkit.fit._program import compile_by_content
 from physkit.simulate import compiler_options, init
-from physkit.simulate.loop import _chunk_program, _init
+from physkit.simulate.loop import _chunk_program
 from tests.compilations import compiled_programs
 
 from .problems import particles, springs
@@ -291,7 +291,7 @@ def test_programs_that_are_not_for_cpus_get_the_options_for_gpus(monkeypatch, ke
     sim, state = springs(), particles()
     carry = init(sim, state, key=key)
     fit_program = compile_by_content(lambda x: 2 * x)
-    for module in (_placement, _chunk_program, _program, _init):
+    for module in (_placement, _chunk_program, _program):
         monkeypatch.setattr(module, "is_on_cpu", lambda tree: False)
     gpu = mock.NonCallableMock(spec=jax.Device, platform="gpu")
     for module in (_placement, _chunk_program, _program, _batch_programs):

@@ -19,6 +19,7 @@ QUICK_COMPILER_OPTIONS = {
     "xla_llvm_disable_expensive_passes": True,
     **PLAIN_KERNELS,
 }
+_FEW_BYTES = 2**20
 
 
 def is_on_cpu(tree: PyTree) -> bool:
@@ -72,3 +73,25 @@ def jit_once(function: Callable) -> Callable:
     """`function` as one program, for checks that run once, outside of traces: on CPUs compiled quickly, not to
     run fast."""
     return jit_by_platform(function, QUICK_COMPILER_OPTIONS)
+
+
+def jit_by_size(function: Callable, arrays_of: Callable[..., PyTree]) -> Callable:
+    """`function` as a program that runs once, at the start of a run or at its end: of few bytes it is compiled
+    faster than it would ever be run faster.
+
+    - `arrays_of`: of the arguments, the arrays that say how long it runs.
+    """
+    quickly, optimized = jit_once(function), jit_by_platform(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        is_small = array_bytes(arrays_of(*args)) < _FEW_BYTES
+        return (quickly if is_small else optimized)(*args)
+
+    return call
+
+
+def array_bytes(tree: PyTree) -> int:
+    """Bytes of all arrays (or shapes) of a tree."""
+    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
+    return sum(x.size * x.dtype.itemsize for x in arrays)

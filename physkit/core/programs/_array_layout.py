@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-FEW = 128  # numbers of an array that is still a few: a profile of a layer, factors of degrees
+FEW_NUMBERS = (
+    128  # numbers of an array that is still a few: a profile of a layer, factors of degrees
+)
 # Arrays of several that are joined, one for each group and dtype, and those that are not.
 Joined: TypeAlias = tuple[list[Array], list[Any]]
 
@@ -75,7 +77,7 @@ class ArrayLayout:
 
 def _can_be_bits(x: Any) -> bool:
     is_short = jnp.issubdtype(x.dtype, np.integer) and x.dtype.itemsize == 4
-    return (x.dtype == np.bool_ or is_short) and math.prod(x.shape) <= FEW
+    return (x.dtype == np.bool_ or is_short) and math.prod(x.shape) <= FEW_NUMBERS
 
 
 def _to_bits(x: Array) -> Array:

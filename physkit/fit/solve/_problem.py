@@ -17,6 +17,7 @@ from physkit.core import (
     ObjectiveError,
     PhyskitWarning,
     PyTree,
+    array_bytes,
     as_device_array,
     call_user_function,
     replace_fields,
@@ -50,8 +51,7 @@ class ObjectiveInputs(NamedTuple):
 def is_small(inputs: ObjectiveInputs) -> bool:
     """Whether tangents of the model, side by side, are as few numbers as a small state."""
     num_tangents = min(inputs.coordinates.center.size, _MAX_BATCH)
-    leaves = [x for x in jax.tree.leaves(inputs.model) if hasattr(x, "dtype")]
-    return num_tangents * sum(x.size * x.dtype.itemsize for x in leaves) < _SMALL_BYTES
+    return num_tangents * array_bytes(inputs.model) < _SMALL_BYTES
 
 
 class Problem(Module):

@@ -10,7 +10,15 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 
-from physkit.core import PhyskitError, PyTree, State, cast_floats, explain_call, float_dtype
+from physkit.core import (
+    PhyskitError,
+    PyTree,
+    State,
+    array_bytes,
+    cast_floats,
+    explain_call,
+    float_dtype,
+)
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
@@ -20,7 +28,6 @@ from ..adjoint.packing._packed_step import pack_step
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
 from ..loop._carry import Carry
-from ..loop._chunk_program import array_bytes
 from ..loop._init import init
 from ..loop._packed_scalars import pack_scalars
 from ..loop._simulation import Simulation

@@ -4,14 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from physkit.core import Aux, Clock, Key, Plan, State, explain_call, replicate, shard
+from physkit.core import Aux, Clock, Key, Plan, State, array_bytes, explain_call, replicate, shard
 from physkit.parallel import Collective, DevicesLike, resolve_devices, trace_collectives
 
 from ..distributed._domain import cast_to_state_precision
 from ..distributed._shape_errors import explain_shape_errors
 from ..distributed._spmd_function import SpmdFunction
 from ..loop._carry import Carry
-from ..loop._chunk_program import array_bytes
 from ..loop._init import init
 from ..loop._migrate import migrate
 from ..loop._simulation import Simulation

@@ -7,13 +7,22 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Clock, Key, ParameterError, PyTree, State, cast_floats, float_dtype
+from physkit.core import (
+    Clock,
+    Key,
+    ParameterError,
+    PyTree,
+    State,
+    array_bytes,
+    cast_floats,
+    float_dtype,
+)
 from physkit.integrators import total_signal_rate
 
 from ..driver._run import run
 from ..loop._advance import observe_initial
 from ..loop._carry import Carry
-from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram, array_bytes
+from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram
 from ..loop._init import init
 from ..loop._simulation import Simulation
 

@@ -1,10 +1,8 @@
 """A simulation on one device: what the host's driver calls."""
 
-import equinox as eqx
 import jax
 
 from physkit.core import (
-    QUICK_COMPILER_OPTIONS,
     Frame,
     Key,
     State,
@@ -12,6 +10,7 @@ from physkit.core import (
     has_overflow,
     invalidate_caches,
     jit_by_platform,
+    jit_by_size,
 )
 from physkit.parallel import single_process
 
@@ -23,15 +22,12 @@ from ..loop._carry import Carry, follow_parameters, refresh_aux, require_no_key,
 from ..loop._carry_parameters import has_parameters_of
 from ..loop._chunk_program import ChunkProgram
 from ..loop._garbage import without_garbage_collection
-from ..loop._init import init_and_observe, is_small
+from ..loop._init import init_and_observe
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS
 
-# Programs that run once, as the start, and are compiled as that.
-_follow_optimized = jit_by_platform(follow_parameters)
-_follow_quickly = eqx.filter_jit(follow_parameters, compiler_options=QUICK_COMPILER_OPTIONS)
-_summary_optimized = jit_by_platform(summary)
-_summary_quickly = eqx.filter_jit(summary, compiler_options=QUICK_COMPILER_OPTIONS)
+_follow_parameters = jit_by_size(follow_parameters, lambda sim, carry: carry.state)
+_summary = jit_by_size(summary, lambda sim, carry: (carry.state, carry.observer_state))
 _refresh = jit_by_platform(refresh_aux)
 _observe_initial = jit_by_platform(observe_initial)
 
@@ -63,8 +59,7 @@ class SingleDevice:
         """`carry`, made by whatever simulation, with the forces of this one."""
         if has_parameters_of(self.sim, carry):
             return carry
-        follow = _follow_quickly if is_small(carry.state) else _follow_optimized
-        return follow(self.sim, carry)
+        return _follow_parameters(self.sim, carry)
 
     def rebuild_caches(self, carry: Carry) -> Carry:
         """`carry` with lists and forces made anew, with the capacity that they need."""
@@ -97,8 +92,7 @@ class SingleDevice:
         """Results of accumulating observers."""
         if not jax.tree.leaves(carry.observer_state):
             return summary(self.sim, carry)
-        small = is_small((carry.state, carry.observer_state))
-        return (_summary_quickly if small else _summary_optimized)(self.sim, carry)
+        return _summary(self.sim, carry)
 
     def grow(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
         """`carry` with capacities for what was required up to `after`, and what has grown."""

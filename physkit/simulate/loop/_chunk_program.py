@@ -17,6 +17,7 @@ from physkit.core import (
     Health,
     PyTree,
     StaticPart,
+    array_bytes,
     find_growables,
     gpu_compiler_options,
     is_on_cpu,
@@ -161,12 +162,6 @@ def compiler_options(carry: Carry, members: int = 1) -> dict[str, Any]:
     if state_bytes >= LARGE_STATE_BYTES and (members == 1 or member_bytes >= _SMALL_MEMBER_BYTES):
         return _ALL_CORES
     return PLAIN_KERNELS if member_bytes < _SMALL_STATE_BYTES else {}
-
-
-def array_bytes(tree: PyTree) -> int:
-    """Bytes of all arrays (or shapes) of a tree."""
-    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
-    return sum(x.size * x.dtype.itemsize for x in arrays)
 
 
 def compiled_bytes(compiled: jax.stages.Compiled) -> tuple[int, int]:

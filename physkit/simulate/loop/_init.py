@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
-    QUICK_COMPILER_OPTIONS,
     AbstractGrowable,
     AbstractResizable,
     AbstractTerm,
@@ -38,9 +37,8 @@ from physkit.core import (
     float_dtype,
     fusion_barrier,
     is_concrete,
-    is_on_cpu,
     is_tracing,
-    jit_by_platform,
+    jit_by_size,
     require_castable,
     with_prescribed_values,
 )
@@ -57,7 +55,6 @@ from ._carry import (
     state_faults,
 )
 from ._carry_parameters import remember_parameters
-from ._chunk_program import array_bytes
 from ._entry import require_simulation
 from ._finite_start import require_finite, require_finite_state
 from ._garbage import without_garbage_collection
@@ -241,19 +238,7 @@ def _start(sim: Simulation, state: State, key: Key | None, observes: bool) -> _S
     return _Start(carry, clock, observed, bits, all_finite((state, aux)))
 
 
-# A start runs once: of a small state it is compiled faster than it would ever be run faster.
-_SMALL_STATE_BYTES = 2**20
-_start_optimized = jit_by_platform(at_full_precision(_start))
-_start_quickly = eqx.filter_jit(at_full_precision(_start), compiler_options=QUICK_COMPILER_OPTIONS)
-
-
-def _start_compiled(sim: Simulation, state: State, key: Key | None, observes: bool) -> _Start:
-    return (_start_quickly if is_small(state) else _start_optimized)(sim, state, key, observes)
-
-
-def is_small(state: State) -> bool:
-    """Whether what runs once on `state` is over sooner when it is compiled without optimizations."""
-    return is_on_cpu(state) and array_bytes(state) < _SMALL_STATE_BYTES
+_start_compiled = jit_by_size(at_full_precision(_start), lambda sim, state, key, observes: state)
 
 
 def _overflow(aux: Aux) -> int:

@@ -6,7 +6,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 
-from physkit.core import FEW, ArrayLayout, PyTree
+from physkit.core import FEW_NUMBERS, ArrayLayout, PyTree
 
 T = TypeVar("T", bound=PyTree)
 
@@ -24,4 +24,4 @@ def pack_scalars(tree: T) -> Callable[[], T]:
 
 
 def _is_small(x: PyTree) -> bool:
-    return eqx.is_inexact_array(x) and x.size <= FEW
+    return eqx.is_inexact_array(x) and x.size <= FEW_NUMBERS

@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from physkit.core import has_operation
 
-from ._traced_program import FEW, Operation, TracedProgram
+from ._traced_program import FEW_TERMS, Operation, TracedProgram
 
 _MOST_OPERANDS = 16  # of one reduction
 _SMALL = 128  # numbers of an array whose sums over few of them are not reductions
@@ -59,7 +59,7 @@ class Sum(NamedTuple):
     def of(cls, operation: Operation) -> "Sum | None":
         """The sum that an operation is, if it adds up many numbers for each of some totals."""
         size, equation = operation.sum_size, operation.equation
-        if size is None or size.totals > _SOME or size.length <= FEW:
+        if size is None or size.totals > _SOME or size.length <= FEW_TERMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
@@ -73,7 +73,7 @@ class Sum(NamedTuple):
     @property
     def gives_few(self) -> bool:
         """Whether it gives so few totals that each may be a sum of its own."""
-        return math.prod(self.totals) <= FEW
+        return math.prod(self.totals) <= FEW_TERMS
 
     def rows(self, x: Array, length: int) -> list[Array]:
         """What it adds up, as rows of `length`, one or several for each total."""
@@ -153,7 +153,7 @@ def _join_within(operation: Operation) -> Operation:
 def _adds_few(operation: Operation) -> bool:
     """Whether it is a sum over an axis of a small array, of components of a vector say."""
     size = operation.sum_size
-    return size is not None and 0 < size.count <= _SMALL and size.length <= FEW
+    return size is not None and 0 < size.count <= _SMALL and size.length <= FEW_TERMS
 
 
 def _add_one_by_one(x: Array, axes: tuple[int, ...]) -> Array:
@@ -171,7 +171,8 @@ def _group_sums(sums: list[Sum]) -> list[tuple[int, list[Sum]]]:
     groups: list[tuple[int, list[Sum]]] = []
     for x in sorted(sums, key=lambda x: x.length):
         for length, group in groups:
-            if x.length % length == 0 and x.length <= FEW * length and x.dtype == group[0].dtype:
+            parts, rest = divmod(x.length, length)
+            if rest == 0 and parts <= FEW_TERMS and x.dtype == group[0].dtype:
                 group.append(x)
                 break
         else:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from physkit.core import FEW, ArrayLayout, Joined, linear_call
+from physkit.core import FEW_NUMBERS, ArrayLayout, Joined, linear_call
 
 from ._loop_transpose import LoopTranspose
 from ._loop_turn import LoopTurn
@@ -59,7 +59,7 @@ class LoopDerivative:
         places = places_of_equals(jax.make_jaxpr(transpose.spread)(steady, late).jaxpr)
         arrays = [*(x for k, x in enumerate(transpose.shapes) if k in places), *constants]
         layout = ArrayLayout.of(
-            arrays, ["few" if math.prod(x.shape) <= FEW else None for x in arrays]
+            arrays, ["few" if math.prod(x.shape) <= FEW_NUMBERS else None for x in arrays]
         )
         return cls(step, LoopTurn.of(step, inputs), transpose, tuple(places), layout)
 

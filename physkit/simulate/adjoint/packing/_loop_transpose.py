@@ -22,7 +22,7 @@ from physkit.core import Joined
 from ._joined_sums import evaluate_joined
 from ._nested_sums import merge_nested_sums
 from ._step_derivative import Arrays, StepDerivative
-from ._traced_program import FEW, Marks, Operation, TracedProgram
+from ._traced_program import FEW_TERMS, Marks, Operation, TracedProgram
 from ._turn_parts import Early, TurnParts
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
@@ -158,7 +158,7 @@ def _find_late(
 def _is_small_sum(operation: Operation) -> bool:
     """Whether it adds up many numbers each of an array that is not too large to be kept."""
     size = operation.sum_size
-    if size is None or size.length <= FEW:
+    if size is None or size.length <= FEW_TERMS:
         return False
     return size.count * operation.equation.invars[0].aval.dtype.itemsize <= _MAX_BYTES
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ._traced_program import FEW, Marks, Operation, TracedProgram
+from ._traced_program import FEW_TERMS, Marks, Operation, TracedProgram
 
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
 
@@ -143,13 +143,13 @@ def _inner_sums(operations: Sequence[Operation], results: Sequence[int]) -> Mark
 def _is_inner(operation: Operation) -> bool:
     """Whether it is a sum of many numbers for each of many totals."""
     size = operation.sum_size
-    return size is not None and min(size.totals, size.length) > FEW
+    return size is not None and min(size.totals, size.length) > FEW_TERMS
 
 
 def _is_outer(operation: Operation) -> bool:
     """Whether it is a sum that gives few totals."""
     size = operation.sum_size
-    return size is not None and size.totals <= FEW
+    return size is not None and size.totals <= FEW_TERMS
 
 
 def _scales_one(operation: Operation, marks: Marks) -> bool:

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import FEW, ArrayLayout, Joined, linear_call, mark_results
+from physkit.core import FEW_NUMBERS, ArrayLayout, Joined, linear_call, mark_results
 
 from ._joined_sums import join_sums
 from ._kept_arrays import KeptArrays
@@ -228,4 +228,4 @@ def _group_of(x: Any, changes: bool, is_in_memory: bool) -> str | None:
         return "changing" if x.size * x.dtype.itemsize <= _MAX_BYTES else None
     # XLA makes one of kernels that read the same array of several numbers, not of those that read one number.
     # But what a loop takes as it is, a number of such an array, is a copy by a kernel of its own.
-    return "steady" if x.size <= FEW and not is_in_memory else None
+    return "steady" if x.size <= FEW_NUMBERS and not is_in_memory else None

@@ -9,7 +9,7 @@ import jax
 from physkit.core import called_program, mark_results, programs_of
 
 Marks = set[int]  # names
-FEW = 8  # numbers whose sum takes no launch of its own; totals of a sum that may each be one
+FEW_TERMS = 8  # numbers whose sum takes no launch of its own; totals of a sum that may each be one
 # Operations that read their operands as they are in memory.
 _IN_MEMORY = frozenset({"scan", "while", "pallas_call"})
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from physkit.core import FEW, ArrayLayout, Joined
+from physkit.core import FEW_NUMBERS, ArrayLayout, Joined
 
 from ._traced_program import Marks, Operation, reads_memory
 
@@ -137,4 +137,4 @@ def _gives_some(operation: Operation) -> bool:
 
 
 def _is_few(x: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.inexact) and x.size <= FEW
+    return jnp.issubdtype(x.dtype, jnp.inexact) and x.size <= FEW_NUMBERS
