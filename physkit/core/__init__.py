@@ -116,10 +116,6 @@ from ._types import (
     Rate as Rate,
     State as State,
 )
-from .calls._captured import (
-    drop_outdated_programs as drop_outdated_programs,
-    read_outside as read_outside,
-)
 from .calls._concrete import (
     as_device_array as as_device_array,
     concrete_primal as concrete_primal,
@@ -150,10 +146,6 @@ from .calls._explain import (
 from .calls._extras import import_extra as import_extra
 from .calls._import_on_use import import_on_use as import_on_use
 from .calls._numbers_by_name import numbers_by_name as numbers_by_name
-from .calls._outside import (
-    closure_values as closure_values,
-    values_outside as values_outside,
-)
 from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,
@@ -161,6 +153,14 @@ from .calls._ranges import (
 from .calls._signs import (
     require_nonnegative as require_nonnegative,
     require_positive as require_positive,
+)
+from .calls.outside._captured import (
+    drop_outdated_programs as drop_outdated_programs,
+    read_outside as read_outside,
+)
+from .calls.outside._code import (
+    closure_values as closure_values,
+    values_outside as values_outside,
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._dependence import (

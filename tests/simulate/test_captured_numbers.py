@@ -108,6 +108,17 @@ import functools
 def scaled(k):
     return lambda f: functools.wraps(f)(lambda y: k * f(y))
 """
+SPRING = """
+class Spring:
+    scale = 1.0
+    def __init__(self, k=1.0): self.k, self.ks, self.calls, self.seen = k, [k], 0, 0
+    def set(self, k): self.k = k; self.ks[0] = k
+    def rate(self, t, y): self.calls += 1; return -self.k * self.scale * y
+    def rate_of_list(self, t, y): return -self.ks[0] * y
+    def __call__(self, t, y): return -self.k * y
+    @classmethod
+    def rate_of_class(cls, t, y): return -cls.scale * y
+"""
 # What is run at first, and what makes it thrice as fast.
 CHANGES = {
     "keyword": (
@@ -151,6 +162,36 @@ CHANGES = {
         "def decay(t, y): return -p.rate(y)",
         "k = 3.0",
     ),
+    "list": ("ks = [1.0]\ndef decay(t, y): return -ks[0] * y", "ks = [3.0]"),
+    "entry of a list": ("ks = [1.0]\ndef decay(t, y): return -ks[0] * y", "ks[0] = 3.0"),
+    "list, beside one that is made": (
+        "ks = [1.0]\ndef decay(t, y):\n    terms = []\n    for k in ks: terms.append(-k * y)\n"
+        "    return sum(terms)",
+        "ks.append(2.0)",
+    ),
+    "list in a closure": (
+        "def make(ks): return lambda t, y: -ks[0] * y\nks = [1.0]\nf = make(ks)\n"
+        "def decay(t, y): return f(t, y)",
+        "ks[0] = 3.0",
+    ),
+    "function in a list": (
+        "fs = [lambda y: y]\ndef decay(t, y): return -fs[0](y)",
+        "fs = [lambda y: 3 * y]",
+    ),
+    "dict in a partial": (
+        "import functools\nk = {'k': 1.0}\nrate = functools.partial(lambda k, y: k['k'] * y, k)\n"
+        + DECAY,
+        "k['k'] = 3.0",
+    ),
+    "method of an object": (
+        SPRING + "spring = Spring()\ndef decay(t, y): return spring.rate(t, y)",
+        "spring.set(3.0)",
+    ),
+    "object in an object": (
+        SPRING + "class Outer:\n    def rate(self, y): return self.inner.rate(0, y)\n"
+        "outer = Outer()\nouter.inner = Spring()\ndef decay(t, y): return outer.rate(y)",
+        "outer.inner.k = 3.0",
+    ),
     "class": (CLASS.format(1) + "def decay(t, y): return -P().rate(y)", CLASS.format(3)),
 }
 
@@ -166,6 +207,43 @@ def test_whatever_is_read_or_called_counts(case):
         np.testing.assert_allclose(end(cells["decay"]), np.exp(-0.3), rtol=1e-6)
 
 
+# Of an object, what is run, and what makes it thrice as fast.
+OBJECTS = {
+    "attribute": ("spring.rate", "spring.k = 3.0"),
+    "attribute that a method sets": ("spring.rate", "spring.set(3.0)"),
+    "attribute of its class": ("spring.rate", "Spring.scale = 3.0"),
+    "list": ("spring.rate_of_list", "spring.set(3.0)"),
+    "callable object": ("spring", "spring.k = 3.0"),
+    "class method": ("Spring.rate_of_class", "Spring.scale = 3.0"),
+}
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+def test_attributes_of_objects_count(case):
+    function, change = OBJECTS[case]
+    cells = {"__name__": "cells"}
+    exec(SPRING + "spring = Spring()", cells)
+    run = lambda: end(eval(function, cells))
+    np.testing.assert_allclose(run(), np.exp(-0.1), rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("spring.seen = 5\nother = Spring(2.0)", cells)  # nothing that runs reads it
+        run()
+    exec(change, cells)
+    with pytest.warns(pk.errors.PhyskitWarning, match="reads self|reads cls"):
+        np.testing.assert_allclose(run(), np.exp(-0.3), rtol=1e-6)
+
+
+def test_objects_are_told_apart():
+    cells = {"__name__": "cells"}
+    exec(SPRING + "one, other = Spring(1.0), Spring(3.0)", cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, factor in (("one", 1), ("other", 3), ("one", 1)):
+            for function in (cells[name].rate, cells[name]):
+                np.testing.assert_allclose(end(function), np.exp(-0.1 * factor), rtol=1e-6)
+
+
 UNCHANGED = {
     # Attributes of what is not outside have names that globals may have.
     "attribute": ("T = 1.0\ndef decay(t, y): return -y.T", "T = 2.0"),
@@ -174,6 +252,14 @@ UNCHANGED = {
         "def rate(y):\n    'b'\n    return y",
     ),
     "list": ("seen = []\ndef decay(t, y): return seen.append(t) or -y", ""),
+    "list of an object": (
+        "class Seen:\n    def __init__(self): self.times = []\n"
+        "    def note(self, t): self.times.append(t); self.last = t\n"
+        "seen = Seen()\ndef decay(t, y): return seen.note(t) or -y",
+        "seen.times = []",
+    ),
+    "counter": ("count = [0]\ndef decay(t, y):\n    count[0] += 1\n    return -y", "count[0] = 7"),
+    "default list": ("def decay(t, y, seen=[]): return seen.append(t) or -y", ""),
     "any attribute": (
         "class Any:\n    def __getattr__(self, name): return Any()\n    def __call__(self): return 1.0\n"
         "one = Any()\ndef decay(t, y): return -one() * y",

@@ -8,11 +8,15 @@ import sysconfig
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+_PACKAGE = str(Path(__file__).parents[3]) + os.sep
 _INSTALLED = ("site-packages", "dist-packages", sysconfig.get_paths()["stdlib"])
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_CHANGES_OF_LISTS = frozenset(
+    ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort")
+)
+_CHANGES_OF_ENTRIES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _MAX_WRAPPERS, _MAX_CODES = 10, 10_000
 _NOTHING = object()
 
@@ -117,3 +121,51 @@ def _iterate_paths(code: types.CodeType) -> Iterator[tuple[bool, tuple[str, ...]
     for x in code.co_consts:
         if isinstance(x, types.CodeType):
             yield from _paths(x)
+
+
+class AttributeUse(NamedTuple):
+    """Attributes that code reads and sets, by name, and whether it may change a list that is not its own."""
+
+    reads: frozenset[str]
+    sets: frozenset[str]
+    changes_lists: bool
+
+
+@functools.lru_cache(_MAX_CODES)
+def attribute_use(code: types.CodeType) -> AttributeUse:
+    """Of a code and of the functions within it."""
+    reads, sets, changes_lists = set(), set(), False
+    variables = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
+    before = None
+    for instruction in dis.get_instructions(code):
+        name = instruction.argval
+        if instruction.opname in _ATTRIBUTES:
+            reads.add(name)
+            changes_lists |= name in _CHANGES_OF_LISTS and not _reads_one_of(before, variables)
+        elif instruction.opname == "STORE_ATTR":
+            sets.add(name)
+        changes_lists |= instruction.opname in _CHANGES_OF_ENTRIES
+        before = instruction
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            inner = attribute_use(x)
+            reads, sets = reads | inner.reads, sets | inner.sets
+            changes_lists |= inner.changes_lists
+    return AttributeUse(frozenset(reads), frozenset(sets), changes_lists)
+
+
+def _reads_one_of(instruction: dis.Instruction | None, variables: tuple[str, ...]) -> bool:
+    """Whether an instruction reads one of a function's own variables."""
+    if instruction is None or not instruction.opname.startswith("LOAD_FAST"):
+        return False
+    read = instruction.argval
+    return (read[-1] if isinstance(read, tuple) else read) in variables
+
+
+def stored_attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object or class of a user, with those of its classes."""
+    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    found: dict[str, Any] = {}
+    for cls in filter(is_users_class, reversed(classes)):
+        found |= vars(cls)
+    return found if isinstance(value, type) else found | getattr(value, "__dict__", {})

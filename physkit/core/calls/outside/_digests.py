@@ -12,6 +12,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from ._code import attribute_use
+
 _MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
 _HAS_DOCSTRING = 0x4000000  # inspect.CO_HAS_DOCSTRING, which Python has from 3.13 on
 
@@ -19,7 +21,8 @@ _HAS_DOCSTRING = 0x4000000  # inspect.CO_HAS_DOCSTRING, which Python has from 3.
 def digest_of_function(function: types.FunctionType) -> Hashable:
     """Of its code, wherever that is written and whatever its documentation says, and of its defaults."""
     code, defaults = function.__code__, (function.__defaults__, function.__kwdefaults__)
-    return _digest_of_code(code), digest_of_numbers(defaults)
+    is_steady = not attribute_use(code).changes_lists
+    return _digest_of_code(code), digest_of_numbers(defaults, with_lists=is_steady)
 
 
 @functools.lru_cache(_MAX_ENTRIES)
@@ -47,21 +50,25 @@ def _digest_of_constant(x: Any) -> Hashable:
     return tuple(sorted(map(repr, x))) if isinstance(x, frozenset) else repr(x)
 
 
-def digest_of_numbers(value: Any, depth: int = _MAX_DEPTH) -> Hashable:
-    """Of numbers, texts, arrays up to 16 MiB, and tuples, dicts, sets and modules of these; None for others."""
+def digest_of_numbers(value: Any, depth: int = _MAX_DEPTH, *, with_lists: bool = True) -> Hashable:
+    """Of numbers, texts, arrays up to 16 MiB, and tuples, lists, dicts, sets and modules of these; else None.
+
+    - `with_lists`: not where functions fill them while they are traced.
+    """
+    inner = functools.partial(digest_of_numbers, depth=depth - 1, with_lists=with_lists)
     if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return type(value).__name__, repr(value)
     if isinstance(value, np.ndarray | jax.Array):
         return _digest_of_array(value)
-    # No lists: functions fill them while they are traced.
-    if isinstance(value, dict | tuple) and depth and len(value) <= _MAX_ENTRIES:
+    is_sequence = isinstance(value, tuple) or (with_lists and isinstance(value, list))
+    if (is_sequence or isinstance(value, dict)) and depth and len(value) <= _MAX_ENTRIES:
         keys = tuple(map(_name_of_key, value)) if isinstance(value, dict) else ()
         entries = value.values() if isinstance(value, dict) else value
-        return type(value).__name__, keys, tuple(digest_of_numbers(x, depth - 1) for x in entries)
+        return type(value).__name__, keys, tuple(map(inner, entries))
     if isinstance(value, set | frozenset) and len(value) <= _MAX_ENTRIES:
         return type(value).__name__, tuple(sorted(map(_name_of_key, value)))
     if isinstance(value, types.SimpleNamespace | eqx.Module) and depth:
-        return type(value).__name__, digest_of_numbers(vars(value), depth - 1)
+        return type(value).__name__, inner(vars(value))
     return None
 
 

@@ -1,0 +1,1 @@
+"""What functions of users read from outside themselves, and whether it has changed."""
