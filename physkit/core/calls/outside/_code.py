@@ -156,7 +156,8 @@ def attribute_use(code: types.CodeType) -> AttributeUse:
 
 def _reads_one_of(instruction: dis.Instruction | None, variables: tuple[str, ...]) -> bool:
     """Whether an instruction reads one of a function's own variables."""
-    if instruction is None or not instruction.opname.startswith("LOAD_FAST"):
+    # In newer versions of Python one instruction may store and read: STORE_FAST_LOAD_FAST.
+    if instruction is None or "LOAD_FAST" not in instruction.opname:
         return False
     read = instruction.argval
     return (read[-1] if isinstance(read, tuple) else read) in variables
