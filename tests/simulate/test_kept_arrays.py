@@ -107,6 +107,38 @@ def test_derivatives_of_both_orders_and_modes_stay_the_same(dtype):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
+SCALE = jnp.array(0.7)
+
+
+@jax.jit
+def scaled_sine(x):
+    return jnp.sin(SCALE * x)
+
+
+@jax.custom_jvp
+def sine(x):
+    return jnp.sin(SCALE * x)
+
+
+@sine.defjvp
+def _sine_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return sine(x), SCALE * jnp.cos(SCALE * x) * dx
+
+
+@pytest.mark.parametrize("function", [scaled_sine, sine])
+def test_arrays_of_one_number_may_come_from_outside(function):
+    def step(x, _=None):
+        a = function(jnp.cumsum(x))
+        b = jnp.exp(-a * a)
+        return 0.5 * x + 0.1 * jnp.sqrt(1 + b) * a * b, None
+
+    plain = lambda x: jnp.sum(jax.lax.scan(step, x, None, length=STEPS)[0])
+    packed = lambda x: jnp.sum(Direct().repeat(packing.pack_step(step), x, STEPS)[0])
+    for of in (jax.grad, jax.jit, lambda f: jax.jit(jax.grad(f))):
+        np.testing.assert_allclose(of(packed)(X), of(plain)(X), rtol=1e-12)
+
+
 class Counting(pk.core.Module):
     step: StepCount
     x: jax.Array = pk.core.data()

@@ -138,7 +138,10 @@ def test_derivatives_of_all_kinds_are_those_of_plain_steps(name):
         directions = jax.tree.map(jnp.cos, arguments)
         gradient = jax.grad(f, (0, 1))
         both = lambda scale: gradient(*jax.tree.map(lambda x: scale * x, arguments))
+        along = lambda *arguments: jax.jvp(f, arguments, directions)[1]
         return (
+            # Reverse over forward, and the third derivative over it.
+            jax.jvp(jax.grad(along, (0, 1)), arguments, directions),
             jax.value_and_grad(f, (0, 1))(*arguments),
             jax.jvp(f, arguments, directions),
             jax.jvp(gradient, arguments, directions),

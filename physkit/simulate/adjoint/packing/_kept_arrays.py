@@ -87,8 +87,9 @@ class KeptArrays:
             constants = jax.core.eval_jaxpr(self.again.jaxpr, self.again.consts, *kept)
             return jax.core.eval_jaxpr(jaxpr, constants, *inputs)
 
-        whole = jax.make_jaxpr(program)(self.again.in_avals, list(inputs)).jaxpr
-        num_kept = len(self.again.in_avals)
+        closed = jax.make_jaxpr(program)(self.again.in_avals, list(inputs))
+        assert not closed.consts, "a formula holds arrays"
+        whole, num_kept = closed.jaxpr, len(self.again.in_avals)
         return whole.replace(constvars=whole.invars[:num_kept], invars=whole.invars[num_kept:])
 
 
@@ -107,8 +108,12 @@ class _Formulas:
             self._made_by.update(dict.fromkeys(results, operation))
             self._is_formula.update(dict.fromkeys(results, _is_formula(operation.equation)))
             avals.update(zip(results, (x.aval for x in operation.equation.outvars), strict=True))
-        # Numbers that the program holds are at hand; arrays are kept.
-        self._numbers = {k for k, x in program.constants.items() if np.ndim(x) == 0}
+        # Numbers that the program holds are at hand; arrays are kept, of one number, too.
+        self._numbers = {
+            k
+            for k, x in program.constants.items()
+            if np.ndim(x) == 0 and not isinstance(x, jax.Array)
+        }
         self._bytes = {x: _count_bytes(avals[x]) for x in changes}  # of all that changes
 
     def count_bytes(self, names: Iterable[int]) -> int:

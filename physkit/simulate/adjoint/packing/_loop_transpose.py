@@ -98,10 +98,7 @@ class LoopTranspose:
 
     def spread(self, steady: Arrays, directions: Arrays) -> Arrays:
         """The transpose of the last part, of the directions whose cotangents it gives."""
-        if not self.border:
-            return []
-        transpose = jax.linear_transpose(partial(self.evaluate_late, steady), self.shapes)
-        return list(transpose(directions)[0])
+        return _spread(self, steady, directions) if self.border else []
 
     def evaluate_early(self, steady: Arrays) -> Early:
         """What the first part gives to each turn."""
@@ -125,6 +122,22 @@ class LoopTranspose:
         for operation in self.late:
             operation.evaluate(values)
         return [values[x] for x in itertools.compress(self.program.results, self.is_late)]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _spread(transpose: LoopTranspose, steady: Arrays, directions: Arrays) -> Arrays:
+    late = partial(transpose.evaluate_late, steady)
+    return list(jax.linear_transpose(late, transpose.shapes)(directions)[0])
+
+
+@_spread.defjvp
+def _spread_jvp(transpose: LoopTranspose, primals: Any, tangents: Any) -> tuple[Arrays, Arrays]:
+    """Tangents by directions alone: what is spread stands for them, and forward they are read as they are.
+
+    There the derivative by what no step changes is complete; that of what is spread would come on top of it.
+    """
+    steady, directions = primals
+    return _spread(transpose, steady, directions), _spread(transpose, steady, tangents[1])
 
 
 def _find_late(
