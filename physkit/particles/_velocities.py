@@ -163,12 +163,18 @@ def maxwell_boltzmann(
     - `exact`: rescale so that the instantaneous temperature is exactly `temperature`, with d degrees of
       freedom fewer where momentum was removed; otherwise it is only so on average.
 
-    **Errors:** `ParameterError` for a negative temperature.
+    **Errors:** `ParameterError` for a negative temperature, and for a single point without its momentum, which
+    is all it has.
     """
     key = as_key(key)
     number = concrete_value(temperature)
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")
+    has_more = particles.num_rotations or particles.frozen is not None
+    if remove_momentum and particles.num_particles == 1 and not has_more and number != 0:
+        raise ParameterError(
+            "without total momentum a single particle is at rest at any temperature: give remove_momentum=False"
+        )
     target = as_parameter(temperature)
     return _maxwell_boltzmann(key, particles, target, remove_momentum, exact)
 

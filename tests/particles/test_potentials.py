@@ -259,3 +259,13 @@ def test_derivatives_in_units_whose_r4_is_beyond_single_precision(name):
         return [jax.grad(f, argnums=(0, 1, 2))(*numbers) for f in (energy, force)]
 
     check_units(slopes, precisions=(np.float32,), exact=False, relative=1e-5)
+
+
+class SumOfPairs(AbstractPairPotential):
+    def energy(self, r):
+        return jnp.sum(jnp.exp(-r))
+
+
+def test_an_energy_that_is_not_of_each_pair_is_refused():
+    with pytest.raises(ShapeError, match=r"shape \[\] for distances r of shape \[2, 3\]"):
+        SumOfPairs().force_over_distance(DISTANCES**2)

@@ -51,10 +51,17 @@ class AbstractPairPotential(Module):
         """−U′(r)/r as a function of r²: the force on i is this times (xᵢ − xⱼ).
 
         By default the exact derivative of `energy`; override it where a closed form is faster.
+
+        **Errors:** `ShapeError` where `energy` returns no energy for each distance, but their sum, say.
         """
         r = jnp.sqrt(r2)
         # All distances in one forward derivative: each energy depends on its own distance only.
-        _, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
+        energy, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
+        if jnp.shape(energy) != r.shape:
+            raise ShapeError(
+                f"{type(self).__name__}.energy(r) has shape {list(jnp.shape(energy))} for distances r of shape "
+                f"{list(r.shape)}: return the energy of each pair, not their sum"
+            )
         return ratio(-slope, r)
 
     def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractPairPotential":
