@@ -21,7 +21,7 @@ from physkit.particles import ParticleIncrement
 
 from ._flow_velocity import flow_velocity
 from ._kernels import CIC, AbstractKernel
-from ._transfer import deposit, interpolate
+from ._transfer import deposit, interpolate, require_box_of_grid
 
 
 class Drag(AbstractTendency):
@@ -81,6 +81,10 @@ class Drag(AbstractTendency):
     @property
     def drifts(self) -> tuple[tuple[str, str | None], ...]:
         return ((type(self).__name__, self.particles),) if self.moving else ()
+
+    def check_state(self, state: State) -> None:
+        drops, fluid = get_component(state, self.particles), get_component(state, self.fluid)
+        require_box_of_grid(drops.space, fluid.grid, type(self).__name__)
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         del clock

@@ -34,7 +34,7 @@ from physkit.particles.forces import AbstractForce
 
 from ._kernels import CIC, AbstractKernel
 from ._mesh_interactions import AbstractMeshInteraction, Electrostatics
-from ._transfer import Points, deposit_at, interpolate_at
+from ._transfer import Points, deposit_at, interpolate_at, require_box_of_grid
 
 
 class ParticleMesh(AbstractForce):
@@ -131,6 +131,11 @@ class ParticleMesh(AbstractForce):
         for name in self.components:
             self._check(get_component(state, name))
         return self
+
+    def check_state(self, state: State) -> None:
+        for name in self.components:
+            particles = get_component(state, name)
+            require_box_of_grid(particles.space, self.grid, type(self).__name__)
 
     def init(self, state: State) -> None:
         parts = [get_component(state, name) for name in self.components]

@@ -5,7 +5,7 @@ from physkit.particles import ParticleIncrement
 
 from ._flow_velocity import flow_velocity
 from ._kernels import CIC, AbstractKernel
-from ._transfer import interpolate
+from ._transfer import interpolate, require_box_of_grid
 
 
 class PassiveTracers(AbstractTendency):
@@ -28,6 +28,10 @@ class PassiveTracers(AbstractTendency):
     flow: str = static(default="flow")
     component: str = static(default="tracers")
     kernel: AbstractKernel = CIC()
+
+    def check_state(self, state: State) -> None:
+        tracers, flow = get_component(state, self.component), get_component(state, self.flow)
+        require_box_of_grid(tracers.space, flow.grid, type(self).__name__)
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         del clock

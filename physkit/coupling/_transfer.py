@@ -15,8 +15,8 @@ from physkit.core import (
     ParameterError,
     ShapeError,
     barrier_on_the_way_forward,
-    concrete_value,
     explain_call,
+    is_concrete,
     poison_where,
 )
 from physkit.fields import Field
@@ -224,19 +224,33 @@ def _in_box_of_grid(
 
     **Errors:** `ParameterError` for such boxes outside of a trace.
     """
-    if not isinstance(space, Box) or len(space.periodic) != grid.dimension:
-        return position  # open space repeats nowhere; other dimensions are refused where coordinates are made
-    both = [k for k in range(grid.dimension) if space.periodic[k] and grid.periodic[k]]
-    mine, theirs = space.lengths, grid.space.lengths
-    box, mesh = concrete_value(mine), concrete_value(theirs)
-    if box is not None and mesh is not None:
-        if not np.allclose(box[both], mesh[both], rtol=_SAME_BOX, atol=0):
-            raise ParameterError(
-                f"{call}: the particles' box is {box}, the grid's {mesh}: use one for both"
-            )
+    both = _common_axes(space, grid)
+    if not both or is_concrete((space, grid.space)):
+        require_box_of_grid(space, grid, call)
         return position
+    mine, theirs = space.lengths, grid.space.lengths
     differs = jnp.abs(mine - theirs.astype(mine.dtype)) > _SAME_TRACED_BOX * mine
-    return poison_where(position, jnp.any(differs[np.array(both, int)]))
+    return poison_where(position, jnp.any(differs[np.array(both)]))
+
+
+def require_box_of_grid(space: AbstractSpace, grid: Grid, call: str) -> None:
+    """**Errors:** `ParameterError` where particles repeat at other lengths than a grid, if both can be seen."""
+    both = _common_axes(space, grid)
+    if not both or not is_concrete((space, grid.space)):
+        return
+    box, mesh = np.asarray(space.lengths), np.asarray(grid.space.lengths)
+    if not np.allclose(box[both], mesh[both], rtol=_SAME_BOX, atol=0):
+        raise ParameterError(
+            f"{call}: the particles' box is {box}, the grid's {mesh}: use one for both"
+        )
+
+
+def _common_axes(space: AbstractSpace, grid: Grid) -> list[int]:
+    """The axes along which particles and a grid repeat."""
+    # Open space repeats nowhere; other dimensions are refused where coordinates are made.
+    if not isinstance(space, Box) or len(space.periodic) != grid.dimension:
+        return []
+    return [k for k in range(grid.dimension) if space.periodic[k] and grid.periodic[k]]
 
 
 def _require_unshared_points(grid: Grid, location: Location) -> None:

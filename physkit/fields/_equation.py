@@ -109,16 +109,19 @@ class AbstractEquation(AbstractTendency):
         return after, rate if self.component is None else {self.component: rate}
 
     def implicit_rate(self, clock: Clock, state: State) -> Rate:
-        return self.rate_of_parts(self.linear(get_component(state, self.component)))
+        field = get_component(state, self.component)
+        return self.rate_of_parts(field, self.linear(field))
 
     def explicit_rate(self, clock: Clock, state: State) -> Rate:
         field = get_component(state, self.component)
-        return self.rate_of_parts(self.nonlinear(clock, field), self.steady(field))
+        return self.rate_of_parts(field, self.nonlinear(clock, field), self.steady(field))
 
-    def rate_of_parts(self, *parts: Field | Spectrum | None) -> Rate:
-        """The sum of parts of the rate, by the component's name; None for 0."""
+    def rate_of_parts(self, field: Field, *parts: Field | Spectrum | Array | None) -> Rate:
+        """The sum of parts of the field's rate, by the component's name; None for 0."""
         # By values or by coefficients, as each part came: what is added up stays in its own form.
-        increments = [as_increment(part) for part in parts if part is not None]
+        increments = [
+            field.as_own_increment(as_increment(part)) for part in parts if part is not None
+        ]
         if not increments:
             return None
         rate = combine_rates([1] * len(increments), increments)
@@ -147,7 +150,7 @@ class AbstractEquation(AbstractTendency):
     def rate(self, clock: Clock, state: State) -> Rate:
         field = require_field(get_component(state, self.component), type(self).__name__)
         rate = self.rate_of_parts(
-            self.linear(field), self.nonlinear(clock, field), self.steady(field)
+            field, self.linear(field), self.nonlinear(clock, field), self.steady(field)
         )
         if rate is None:
             raise DeclarationError(

@@ -142,6 +142,10 @@ def test_blocks_between_checkpoints(tmp_path):
     quiet(sim, state, 8 * sim.observation_period, checkpoint=folder)
     steps = [int(p.stem.split("-")[1]) // sim.observation_period for p in reversed(folder.paths())]
     assert steps == [0, 3, 6, 8]
+    # Counted from the beginning of the run, not from where it is resumed.
+    quiet(sim, state, 13 * sim.observation_period, checkpoint=folder, resume=True)
+    steps = [int(p.stem.split("-")[1]) // sim.observation_period for p in reversed(folder.paths())]
+    assert steps == [0, 3, 6, 8, 9, 12, 13]
 
 
 def test_resuming_a_finished_run_does_nothing(tmp_path):

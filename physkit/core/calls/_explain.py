@@ -25,6 +25,7 @@ from ._hints import (
     is_array_type,
     is_real,
 )
+from .outside._code import is_users_file
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -192,14 +193,11 @@ def explain_traced_values(what: str = "a function") -> Iterator[None]:
         ) from error
 
 
-_NOT_THE_USERS = ("site-packages", "/physkit/", "<frozen", "/lib/python")  # parts of paths
-
-
 def _users_line(error: BaseException) -> str:
     """Where in the code that is neither physkit's nor a library's an error comes from."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = frame.filename
-        if frame.line and not any(part in path for part in _NOT_THE_USERS):
+        if frame.line and not path.startswith("<frozen") and is_users_file(path):
             return f" (line {frame.lineno} of {path}: {frame.line})"
     return ""
 

@@ -3,11 +3,11 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from .._errors import DeclarationError
-from .._module import Module
 from .._types import PyTree
 from ._concrete import is_concrete
 
@@ -25,7 +25,7 @@ def numbers_by_name(tree: PyTree) -> Any:
 
 
 def _by_name(tree: PyTree) -> Any:
-    if isinstance(tree, Module):
+    if isinstance(tree, eqx.Module):
         names = [
             field.name for field in dataclasses.fields(tree) if not field.metadata.get("static")
         ]

@@ -231,8 +231,8 @@ class AbstractSemilinear(AbstractIntegrator):
         for term, is_apart, cache in zip(self.tendency.terms, plan.is_apart, caches, strict=True):
             if is_apart:  # its other parts are in the plan
                 # On axes that repeat, as symbols need them, there are no walls that time could move.
-                part = term.nonlinear(clock, get_component(state, term.component))
-                rate = term.rate_of_parts(part)
+                field = get_component(state, term.component)
+                rate = term.rate_of_parts(field, term.nonlinear(clock, field))
             else:
                 rate, cache = term(clock, state, cache)
             rates.append(rate)
@@ -348,7 +348,7 @@ def _steady_rate_of(
     field = get_component(state, term.component)
     part = term.steady(field)
     is_whole = not has_symbol and (term.has_own_rate or term.linear(field) is not None)
-    return None if is_whole else term.rate_of_parts(part)
+    return None if is_whole else term.rate_of_parts(field, part)
 
 
 def _transform_rates(state: State, names: Iterable[str | None], total: Rate) -> ModalRates:

@@ -17,6 +17,7 @@ from physkit.core import (
     NoEnergyError,
     NoVirialError,
     PyTree,
+    ShapeError,
     State,
     describe,
     get_component,
@@ -94,7 +95,13 @@ class AbstractForce(AbstractTerm):
 
         def energy_at(position: Float[Array, "n d"]) -> Float[Array, ""]:
             moved = particles.replace(position=position)
-            return self.energy(clock, put_component(state, self.component, moved))
+            energy = self.energy(clock, put_component(state, self.component, moved))
+            if jnp.shape(energy):
+                raise ShapeError(
+                    f"the energy of {type(self).__name__} is one number; it has shape "
+                    f"{list(jnp.shape(energy))}: add up those of all particles"
+                )
+            return energy
 
         return -jax.grad(energy_at)(particles.position)
 

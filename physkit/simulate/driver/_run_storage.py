@@ -1,6 +1,7 @@
 """What a run keeps on disk: checkpoints and files of frames, and where a later run continues from them."""
 
 import contextlib
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -223,9 +224,16 @@ class RunStorage:
 
     def _went_on(self, restored: RestoredCheckpoint, changes: list[str]) -> str:
         more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
-        return (
+        text = (
             f"{restored.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
             "The run goes on with what it is now"
+        )
+        if not any(re.search(r"\.(dt|t0)\b", line) for line in changes):
+            return text
+        time = float(self._sim.t0) + restored.step * float(self._sim.dt)
+        return (
+            f"{text}: at t = t0 + n·dt = {time:.6g}, which may not be the time that it had come to. For time "
+            "to go on, start a run from the state of the checkpoint at Simulation(…, t0=…) of that time"
         )
 
     def _open_output(self, folder: Path) -> None:
@@ -255,16 +263,16 @@ class RunStorage:
     # --- as the run goes ------------------------------------------------------------------------
 
     def blocks_to_checkpoint(self, done: int) -> int | None:
-        """Blocks until the next checkpoint is due, where they are counted."""
+        """Blocks until the next checkpoint is due, where they are counted: from the beginning of the run."""
         interval = None if self._checkpoints is None else self._checkpoints.blocks
-        return None if interval is None else max(1, interval - (done - self._saved_blocks))
+        return None if interval is None else interval - done % interval
 
     def save_if_due(self, carry: Carry | ShardedCarry, done: int) -> None:
         """After a good chunk: write files and a checkpoint, where they are due."""
         if self._checkpoints is not None:
             interval = self._checkpoints.blocks
             if interval is not None:
-                is_due = done - self._saved_blocks >= interval
+                is_due = done // interval > self._saved_blocks // interval
             else:
                 # Clocks differ, but `save` is collective: process 0 decides for all.
                 is_due = time.monotonic() - self._saved_at >= self._checkpoints.seconds

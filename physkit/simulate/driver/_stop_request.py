@@ -66,8 +66,13 @@ class StopRequest:
         if threading.current_thread() is threading.main_thread():
             for name in _SIGNALS:
                 number = getattr(signal, name, None)
-                # Windows has neither SIGHUP nor SIGUSR1.
-                if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, _end):
+                # Windows has neither SIGHUP nor SIGUSR1. A handler that is not Python's, None, could not be put
+                # back: faulthandler's.
+                if number is not None and signal.getsignal(number) not in (
+                    None,
+                    signal.SIG_IGN,
+                    _end,
+                ):
                     self._previous[number] = signal.signal(number, self._request_stop)
             self.join(self._process_group)
         return self
