@@ -1,7 +1,7 @@
 """Convert and check the arguments of components, with errors that name them."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,17 @@ def as_argument(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: 
     if is_concrete(numbers) and numbers.is_fully_addressable and not is_tracing():
         return as_device_array(np.broadcast_to(np.asarray(numbers, dtype), shape))
     return jnp.broadcast_to(numbers.astype(dtype), shape)
+
+
+def as_replacement(value: Any, shape: tuple[int, ...], dtype: DTypeLike, name: str) -> Any:
+    """`value` as `as_argument` gives it, where it is a user's: lists, NumPy's arrays, integers, another shape.
+
+    What is traced, and what is no array, is left as it is.
+    """
+    is_plain = isinstance(value, list | tuple | int | float | np.ndarray | np.generic)
+    is_seen = isinstance(value, jax.Array) and is_concrete(value) and not is_tracing()
+    fits = is_seen and value.shape == shape and jnp.issubdtype(value.dtype, jnp.inexact)
+    return as_argument(value, shape, dtype, name) if is_plain or (is_seen and not fits) else value
 
 
 def as_integers(value: Numbers, n: int, name: str) -> Int[Array, " n"]:

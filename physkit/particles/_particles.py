@@ -32,7 +32,15 @@ from physkit.geometry import AbstractSpace, Free
 
 from ._abstract_bodies import AbstractBodies
 from ._abstract_constraints import AbstractConstraint, AbstractConstraints
-from ._arguments import Numbers, as_argument, as_float_array, as_integers, as_species, check_numbers
+from ._arguments import (
+    Numbers,
+    as_argument,
+    as_float_array,
+    as_integers,
+    as_replacement,
+    as_species,
+    check_numbers,
+)
 from ._fixed_point_particles import FixedPointParticles
 from ._row_shapes import require_rows
 from .decomposition._ownership import Ownership
@@ -232,7 +240,22 @@ class Particles(AbstractBodies):
         return mass * self.replace(velocity=ratio(force, mass)).constrain_velocities().velocity
 
     def replace(self, **leaves: Any) -> "Particles":
-        """A copy with some arrays or the space replaced. The new values are not checked."""
+        """A copy with some arrays or the space replaced; numbers and lists become arrays, as at the start.
+
+        **Errors:** `ShapeError` for another shape than that of the positions. Values are not checked.
+        """
+        position = leaves.get("position", self.position)
+        if isinstance(position, list | tuple | np.ndarray):
+            leaves["position"] = position = jnp.asarray(position, self.position.dtype)
+        if isinstance(position, jax.Array) and position.ndim == 2:
+            shapes = {
+                "velocity": position.shape,
+                "mass": position.shape[:1],
+                "charge": position.shape[:1],
+            }
+            for name in (name for name in shapes if name in leaves):
+                if leaves[name] is not None:
+                    leaves[name] = as_replacement(leaves[name], shapes[name], position.dtype, name)
         if {"position", "velocity", "image", "space"} & set(leaves):
             leaves = {"fixed_point": None, **leaves}  # the present one belongs to the old numbers
         return replace_fields(self, leaves)

@@ -14,17 +14,19 @@ from physkit.coupling import (
     PCS,
     TSC,
     AbstractMeshInteraction,
+    Drag,
     Electrostatics,
     Gravity,
     Nearest,
     ParticleMesh,
+    PassiveTracers,
     deposit,
     interpolate,
 )
 from physkit.fields import Field
 from physkit.fields.operators import Central, Spectral
 from physkit.geometry import Box, Grid
-from physkit.integrators import EquationsOfMotion, VelocityVerlet
+from physkit.integrators import RK4, EquationsOfMotion, VelocityVerlet
 from physkit.observe import Every, TotalEnergy
 from physkit.particles import Particles, kinetic_energy
 from physkit.particles.forces import AbstractForce
@@ -319,6 +321,13 @@ class TestWhatATraceHides:
 
     def test_drag_in_another_box_is_refused(self):
         flow = Field(jnp.ones((2, 6, 7)), self.mesh, vector=True)
+        state = {"flow": flow, "tracers": self.particles(Box([1.5, 1.95]))}
+        for term in (Drag(1.0, "tracers", "flow"), PassiveTracers()):
+            with pytest.raises(ParameterError, match="use one for both"):
+                simulate(Simulation(RK4(term), dt=0.1), state, 1)
+        mesh = Simulation(VelocityVerlet(ParticleMesh(self.mesh)), dt=0.1)
+        with pytest.raises(ParameterError, match="use one for both"):
+            simulate(mesh, state["tracers"], 1)
         with pytest.raises(ParameterError, match="use one for both"):
             interpolate(flow, self.particles(Box([1.5, 1.95])))
 

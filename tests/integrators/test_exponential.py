@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import jax
@@ -361,6 +362,26 @@ def test_rates_by_values_and_by_coefficients_add_up():
     got = final_state(ETDRK4(Half(), lambda t, u: u * 0.25), wave(), 0.05, 10)
     expected = final_state(ETDRK4(Diffusion(0.1), lambda t, u: u * 0.5), wave(), 0.05, 10)
     np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
+
+
+def test_an_array_is_a_rate():
+    class Growing(AbstractEquation):
+        component: str | None = static(default=None)
+        make: Callable = static(default=None)
+
+        def symbol(self, field):
+            return -0.1 * field.grid.wavenumbers()[0] ** 2
+
+        def nonlinear(self, clock, field):
+            return self.make(field)
+
+    of_field, of_array = (
+        final_state(ETDRK4(Growing(make=make)), wave(), 0.05, 3)
+        for make in (lambda u: u - u**3, lambda u: u.data - u.data**3)
+    )
+    np.testing.assert_allclose(of_array.data, of_field.data, atol=1e-14)
+    with pytest.raises(ShapeError, match="none is spread over others"):
+        final_state(ETDRK4(Growing(make=lambda u: jnp.sum(u.data))), wave(), 0.05, 1)
 
 
 def test_conjugate_pairs_stay_together_where_waves_grow():

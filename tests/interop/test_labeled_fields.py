@@ -1,5 +1,6 @@
 """Fields from and to xarray and netCDF; states as NumPy arrays."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,6 +132,8 @@ def test_numbers_of_a_state():
     assert list(state["field"].to_numpy()) == list(found["field"])
     np.testing.assert_array_equal(found["field"]["data"], np.full((2, 2), 1.5))
     assert all(isinstance(x, np.ndarray) for x in jax.tree.leaves(found))
+    layer = eqx.nn.Linear(2, 3, key=jax.random.key(0))
+    assert pk.interop.to_numpy({"net": layer})["net"]["weight"].shape == (3, 2)
     # And in again.
     again = pk.Particles(found["atoms"]["position"], found["atoms"]["velocity"], space=box)
     np.testing.assert_array_equal(again.velocity, atoms.velocity)

@@ -1,5 +1,7 @@
 """Forces from outside: values, energies, time, bad input."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,10 +17,12 @@ from physkit.core import (
     ShapeError,
     StepCount,
     cast_floats,
+    static,
 )
 from physkit.geometry import Box
 from physkit.particles import Particles
 from physkit.particles.forces import (
+    AbstractForce,
     ExternalEnergy,
     ExternalForce,
     Forces,
@@ -206,3 +210,16 @@ def test_modules_with_arrays_are_given_as_args():
     slope = jax.jit(jax.grad(lambda term: term.energy(clock, particles)))(term)
     expected = float(jnp.sum(particles.position**2))
     np.testing.assert_allclose(jax.tree.leaves(slope), [expected], rtol=1e-6)
+
+
+class EnergyOfEach(AbstractForce):
+    conserves_momentum: ClassVar[bool] = False
+    component: str | None = static(default=None)
+
+    def energy(self, clock, state, cache=None):
+        return jnp.exp(-state.position[:, 2])
+
+
+def test_an_energy_of_each_particle_is_refused():
+    with pytest.raises(ShapeError, match=r"EnergyOfEach is one number; it has shape \[5\]"):
+        EnergyOfEach().force(clock_at(0), random_particles())

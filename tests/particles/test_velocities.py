@@ -147,3 +147,15 @@ def test_remove_drift_leaves_frozen_alone():
 def test_bad_temperature(key, bad):
     with pytest.raises(ParameterError, match="temperature"):
         maxwell_boltzmann(key, random_particles(), bad)
+
+
+def test_replaced_numbers_are_arrays_of_the_particles():
+    p = random_particles(2, dtype=np.float32)
+    for given in (np.ones((2, 3)), [[1, 1, 1], [1, 1, 1]], jnp.ones((2, 3), int), 1):
+        velocity = p.replace(velocity=given).velocity
+        assert velocity.dtype == np.float32
+        np.testing.assert_array_equal(velocity, 1)
+    assert p.replace(position=np.zeros((2, 3))).position.dtype == np.float32
+    for bad in (jnp.ones(3), np.ones((3, 3)), [1.0, 2.0, 3.0]):
+        with pytest.raises(ShapeError, match="velocity must have shape"):
+            p.replace(velocity=bad)

@@ -213,7 +213,7 @@ def test_a_changed_simulation_is_refused_unless_told_otherwise(tmp_path):
         quiet(softer, state, steps, checkpoint=tmp_path, resume=True)
     assert "the code" not in str(caught.value)
     with pytest.warns(
-        UserWarning, match=r"the simulation has changed since: the simulation: \.dt "
+        UserWarning, match=r"has changed since: the simulation: \.dt .*at t = t0 \+ n·dt = "
     ):
         quiet(softer, state, steps, checkpoint=tmp_path, resume="changed")
 
