@@ -36,12 +36,15 @@ def drop_outdated_programs(*trees: Any) -> None:
     attributes of objects, classes and modules of users, and functions of users that are called, which may be
     defined anew. Not what the functions themselves change: lists that they fill, attributes that they set.
 
-    **Warns:** `PhyskitWarning` of what has changed.
+    **Warns:** `PhyskitWarning` of what has changed, and of random numbers of NumPy, which a program repeats.
     """
     changed: list[str] = []
     for owner in _owners(trees, _MAX_DEPTH):
-        now = _read_by(owner)
+        reads = _reads_of(owner)
+        now = reads.digests()
         before = _exchange(owner, now)
+        if before is None and (generators := reads.generators()):
+            _warn_of_generators(_named(owner).__name__, generators)
         if before is not None and before != now:
             names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
             changed.append(f"{_named(owner).__name__} reads {', '.join(names)}")
@@ -63,7 +66,7 @@ def read_outside(*trees: Any) -> dict[str, str]:
     return {
         f"{_named(owner).__qualname__} ({number}) reads {name}": repr(digest)
         for number, owner in enumerate(owners)
-        for name, digest in _read_by(owner).items()
+        for name, digest in _reads_of(owner).digests().items()
     }
 
 
@@ -79,6 +82,16 @@ def _exchange(owner: Any, now: dict[str, Hashable]) -> dict[str, Hashable] | Non
     _, before = _last_seen.get(key, (None, None))
     _last_seen[key] = reference, now
     return before
+
+
+def _warn_of_generators(name: str, generators: list[str]) -> None:
+    warnings.warn(
+        f"{name} draws from {', '.join(dict.fromkeys(generators))}, and it runs once, while its program is "
+        "traced: every step gets the same numbers. Noise takes a key (EulerMaruyama, StochasticHeun, a thermostat); "
+        "draw other numbers beforehand",
+        PhyskitWarning,
+        stacklevel=5,
+    )
 
 
 def _named(owner: Any) -> Any:
@@ -112,8 +125,8 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
             yield from _owners(tuple(vars(node).values()), depth)
 
 
-def _read_by(owner: Any) -> dict[str, Hashable]:
-    """Names and digests of what a function, a method, or the methods of a class, read from outside."""
+def _reads_of(owner: Any) -> Reads:
+    """What a function, a method, or the methods of a class, read from outside."""
     reads = Reads()
     if isinstance(owner, type):
         reads.add_class(owner)
@@ -123,4 +136,4 @@ def _read_by(owner: Any) -> dict[str, Hashable]:
         reads.add("self", owner.__self__)
     else:
         reads.add_function(owner)
-    return reads.digests()
+    return reads

@@ -4,11 +4,14 @@ import dis
 import functools
 import inspect
 import os
+import random
 import sysconfig
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 _PACKAGE = str(Path(__file__).parents[3]) + os.sep
 _INSTALLED = ("site-packages", "dist-packages", sysconfig.get_paths()["stdlib"])
@@ -17,6 +20,7 @@ _CHANGES_OF_LISTS = frozenset(
     ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort")
 )
 _CHANGES_OF_ENTRIES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+_WITH_GENERATORS = ("numpy", "numpy.random", "random")
 _MAX_WRAPPERS, _MAX_CODES = 10, 10_000
 _NOTHING = object()
 
@@ -121,6 +125,25 @@ def _iterate_paths(code: types.CodeType) -> Iterator[tuple[bool, tuple[str, ...]
     for x in code.co_consts:
         if isinstance(x, types.CodeType):
             yield from _paths(x)
+
+
+def generators_outside(function: types.FunctionType) -> dict[str, None]:
+    """By which names a function's code draws random numbers of NumPy or Python."""
+    closure, found = closure_values(function), {}
+    for is_in_closure, (name, *attributes) in _paths(function.__code__):
+        value = (closure if is_in_closure else function.__globals__).get(name)
+        for attribute in attributes:
+            if getattr(value, "__name__", None) in _WITH_GENERATORS:
+                name, value = f"{name}.{attribute}", getattr(value, attribute, None)
+        # Functions of the modules are methods of a generator that is hidden in them.
+        if is_generator(getattr(value, "__self__", value)):
+            found[name] = None
+    return found
+
+
+def is_generator(value: Any) -> bool:
+    """Whether it draws random numbers, of NumPy or Python."""
+    return isinstance(value, np.random.Generator | np.random.RandomState | random.Random)
 
 
 class AttributeUse(NamedTuple):

@@ -10,6 +10,8 @@ import equinox as eqx
 from ._code import (
     AttributeUse,
     attribute_use,
+    generators_outside,
+    is_generator,
     is_users_class,
     stored_attributes,
     users_functions,
@@ -52,7 +54,7 @@ class Reads:
 
     def digests(self) -> dict[str, Hashable]:
         """Digests of all that is read, by name."""
-        use, found = self._attribute_use(), {}
+        use, found = _attribute_use(self._all_called()), {}
         for name, value, attributes in self._values:
             if any(x not in use.reads or x in use.sets for x in attributes):
                 continue
@@ -66,6 +68,20 @@ class Reads:
                 while unique in found:
                     unique, number = f"{name} ({number})", number + 1
                 found[unique] = digest
+        return found
+
+    def generators(self) -> list[str]:
+        """Names of NumPy's and Python's generators of random numbers that called functions draw from."""
+        called = self._all_called()
+        if any(_calls_back(function) for function in called):
+            return []  # there they draw anew each time
+        found = [name for function in called for name in generators_outside(function)]
+        use = _attribute_use(called)
+        found += [
+            name
+            for name, value, attributes in self._values
+            if attributes and is_generator(value) and use.reads.issuperset(attributes)
+        ]
         return found
 
     def add_function(self, function: types.FunctionType) -> None:
@@ -135,24 +151,34 @@ class Reads:
         for name, value in values_outside(function).items():
             self.add(name, value)
 
-    def _attribute_use(self) -> AttributeUse:
-        """Of all functions that are called."""
-        called, seen = [*self._called], set()
+    def _all_called(self) -> list[types.FunctionType]:
+        """All functions that are called, methods of objects, too."""
+        waiting = [*self._called]
         for name, functions in self._methods.items():
             # Python itself calls them: __call__, __getitem__, operators.
             if name.startswith("__") and name not in _MAKERS:
-                called += functions
-        reads, sets, changes_lists = set(), set(), False
-        while called:
-            function = called.pop()
-            if function in seen:
-                continue
-            seen.add(function)
-            use = attribute_use(function.__code__)
-            reads, sets = reads | use.reads, sets | use.sets
-            changes_lists |= use.changes_lists
-            called += [x for name in use.reads for x in self._methods.get(name, ())]
-        return AttributeUse(frozenset(reads), frozenset(sets), changes_lists)
+                waiting += functions
+        found: dict[types.FunctionType, None] = {}
+        while waiting:
+            function = waiting.pop()
+            if function not in found:
+                found[function] = None
+                reads = attribute_use(function.__code__).reads
+                waiting += [x for name in reads for x in self._methods.get(name, ())]
+        return list(found)
+
+
+def _attribute_use(functions: list[types.FunctionType]) -> AttributeUse:
+    uses = [attribute_use(function.__code__) for function in functions]
+    return AttributeUse(
+        frozenset().union(*(use.reads for use in uses)),
+        frozenset().union(*(use.sets for use in uses)),
+        any(use.changes_lists for use in uses),
+    )
+
+
+def _calls_back(function: types.FunctionType) -> bool:
+    return not {"pure_callback", "io_callback"}.isdisjoint(function.__code__.co_names)
 
 
 def functions_of_class(cls: type) -> Iterator[types.FunctionType]:
