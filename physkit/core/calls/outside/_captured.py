@@ -87,8 +87,8 @@ def _exchange(owner: Any, now: dict[str, Hashable]) -> dict[str, Hashable] | Non
 def _warn_of_generators(name: str, generators: list[str]) -> None:
     warnings.warn(
         f"{name} draws from {', '.join(dict.fromkeys(generators))}, and it runs once, while its program is "
-        "traced: every step gets the same numbers. Noise takes a key (EulerMaruyama, StochasticHeun, a thermostat); "
-        "draw other numbers beforehand",
+        "traced: every step gets the same numbers. Noise takes a key (EulerMaruyama, StochasticHeun, "
+        "thermostats); draw other numbers beforehand",
         PhyskitWarning,
         stacklevel=5,
     )
