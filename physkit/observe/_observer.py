@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -209,6 +210,8 @@ class Guard(AbstractObserver):
     **Arguments:** `interval`: steps between checks; None for the end of each chunk only. `holds`: the
     condition, a quantity or a function of the snapshot.
 
+    **Errors:** `ObserverError` for a condition that is a number, whatever it is.
+
     **Notes:** write `x < limit`, not `~(x >= limit)`: comparisons with NaN are false, and NaN breaks the guard.
     """
 
@@ -220,7 +223,14 @@ class Guard(AbstractObserver):
         self.holds = as_quantity("guard", holds)
 
     def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
-        return {"guard": self.holds(snapshot)}, observer_state
+        holds = self.holds(snapshot)
+        for x in jax.tree.leaves(holds):
+            if jnp.result_type(x) != np.bool_:
+                raise ObserverError(
+                    f"a guard says whether something holds, x < limit; this one returns numbers, "
+                    f"{jnp.result_type(x)}{list(jnp.shape(x))}"
+                )
+        return {"guard": holds}, observer_state
 
 
 def check_interval(interval: object) -> int:

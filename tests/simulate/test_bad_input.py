@@ -89,6 +89,11 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         (lambda: Every(2, x=3.0), ObserverError, r"x=3.0 is not a quantity; did you mean"),
         (lambda: Every(2, guard=Finite), ObserverError, r"did you mean Finite\(\)"),
         (lambda: Guard(0, x_of), ObserverError, "counts steps"),
+        (
+            lambda: simulate(springs(guards=[Guard(1, energy_of)]), particles(), 10),
+            ObserverError,
+            "this one returns numbers",
+        ),
         (lambda: VelocityVerlet(3.0), TypeError, "expected a force"),
         (lambda: particles().replace(positon=0), ParameterError, r"no \['positon'\]; available"),
     ],

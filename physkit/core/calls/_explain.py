@@ -292,7 +292,8 @@ def explain_missing_name(module: str) -> Callable[[str], Any]:
         if name.startswith("__"):
             raise AttributeError(name)
         inside = vars(sys.modules[module]).items()
-        here = [n for n, x in inside if str(getattr(x, "__module__", "")).startswith(module)]
+        own = [n for n, x in inside if str(getattr(x, "__module__", "")).startswith(module)]
+        here = [n for n in own if not n.startswith("_")]
         meant = find_name(name, here)
         hint = f"; did you mean {meant!r}?" if meant else f"; available: {sorted(here)}"
         raise AttributeError(f"{module} has no {name!r}{hint}")
