@@ -90,7 +90,7 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         (lambda: Every(2, guard=Finite), ObserverError, r"did you mean Finite\(\)"),
         (lambda: Guard(0, x_of), ObserverError, "counts steps"),
         (
-            lambda: simulate(springs(guards=[Guard(1, energy_of)]), particles(), 10),
+            lambda: simulate(springs(guards=[Guard(1, energy_of)]), particles(), 6),
             ObserverError,
             "this one returns numbers",
         ),
