@@ -2,6 +2,7 @@
 
 import operator
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -160,6 +161,13 @@ def _advance(
     period = sim.observation_period
     recorder = Recorder(sim, carry, storage.output)
     before = done = (int(carry.step) - storage.begin) // period
+    if done > blocks:
+        warnings.warn(
+            f"the run that is resumed has come to step {int(carry.step)}, past the {blocks * period} asked for: "
+            "its state is returned as it is there",
+            PhyskitWarning,
+            stacklevel=3,
+        )
     bar = Progress(
         blocks * period, enabled=progress and host.process_group.is_first, begin=before * period
     )
