@@ -155,7 +155,7 @@ def test_resuming_a_finished_run_does_nothing(tmp_path):
     assert (again.steps, again.resumed_from, again.exit_status) == (0, 4, 0)
     check_equal(again.state, done.state, "state", "same")
     assert "resumed at step 4" in repr(again)
-    with pytest.warns(UserWarning, match="has come to step 4, past the 2 asked for"):
+    with pytest.warns(UserWarning, match="has come to step 4, past the 2 asked"):
         quiet(sim, state, 2, key=jax.random.key(0), checkpoint=tmp_path, resume=True)
 
 

@@ -17,6 +17,7 @@ from physkit.core import (
     DeclarationError,
     KeyLike,
     PhyskitError,
+    PhyskitWarning,
     State,
     as_count,
     as_key,
@@ -163,8 +164,8 @@ def _advance(
     before = done = (int(carry.step) - storage.begin) // period
     if done > blocks:
         warnings.warn(
-            f"the run that is resumed has come to step {int(carry.step)}, past the {blocks * period} asked for: "
-            "its state is returned as it is there",
+            f"the run that is resumed has come to step {int(carry.step)}, past the {blocks * period} asked "
+            "for: its state is returned as it is there",
             PhyskitWarning,
             stacklevel=3,
         )
