@@ -54,7 +54,7 @@ PLUMBING = {
         "ArrayLayout", "FEW_NUMBERS", "Joined", "StaticPart", "split_arrays",
         "PLAIN_KERNELS", "QUICK_COMPILER_OPTIONS", "gpu_compiler_options",
         "array_bytes", "jit_by_platform", "jit_by_size", "jit_once",
-        "LINEAR_CALL", "is_exact_component", "is_tracing", "lagged_products", "linear_call",
+        "LINEAR_CALL", "is_literal", "is_exact_component", "is_tracing", "lagged_products", "linear_call",
         "kept_for_derivative", "mark_results", "num_scan_constants", "matmul",
         "names_of_terms", "nonzero_indices", "nonzero_tangents", "numbers_by_name", "tensordot", "vdot",
         "partition_by_tangent", "path_name", "poison_where", "multiply_by_power_of_two",

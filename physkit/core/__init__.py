@@ -167,6 +167,7 @@ from .numerics._dependence import (
     called_program as called_program,
     depends_on as depends_on,
     has_operation as has_operation,
+    is_literal as is_literal,
     mark_results as mark_results,
     num_scan_constants as num_scan_constants,
     programs_of as programs_of,

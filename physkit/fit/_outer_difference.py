@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from physkit.core import is_literal
+
 Shape = tuple[int, ...]
 # Operations that give the same numbers in another shape.
 _RESHAPES = frozenset(
@@ -40,8 +42,7 @@ def find_outer_difference(jaxpr: Any, is_data: Sequence[bool]) -> OuterDifferenc
     }
 
     def source_of(atom: Any) -> _Source:
-        # A literal number has no name.
-        known = None if hasattr(atom, "val") else sources.get(atom)
+        known = None if is_literal(atom) else sources.get(atom)
         return _Source(getattr(atom.aval, "shape", ()), False) if known is None else known
 
     for equation in jaxpr.eqns:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import called_program, is_concrete, vary_alike
+from physkit.core import called_program, is_concrete, is_literal, vary_alike
 
 from ._formulas import ELEMENTWISE, NotTranslatableError, c_type, formula, literal
 
@@ -86,7 +86,7 @@ class Translation:
 
         def value(variable: Any) -> Value:
             # Literals carry their value.
-            return variable.val if hasattr(variable, "val") else values[variable]
+            return variable.val if is_literal(variable) else values[variable]
 
         for equation in jaxpr.eqns:
             results = self._apply(equation, [value(v) for v in equation.invars])

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import PyTree, mark_results
+from physkit.core import PyTree, is_literal, mark_results
 
 from ._communicator import MeshComm
 
@@ -184,8 +184,9 @@ def _add_nodes(
 
     def value_of(x: Atom) -> Value:
         # Constants of the jaxpr, which no equation makes, stand for themselves.
-        is_literal = hasattr(x, "val")
-        return ("literal", (repr(x.val), str(x.aval))) if is_literal else values.get(x, (id(x), 0))
+        if is_literal(x):
+            return "literal", (repr(x.val), str(x.aval))
+        return values.get(x, (id(x), 0))
 
     for equation in jaxpr.eqns:
         equation_inputs = tuple(map(value_of, equation.invars))

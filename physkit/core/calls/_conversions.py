@@ -54,10 +54,14 @@ def as_key(key: KeyLike | None) -> Key | None:
 
 
 def _key_from_seed(seed: int) -> Key:
-    """`jax.random.key(seed)`, without compiling a program for it where its words are plain to see."""
-    if jax.config.jax_default_prng_impl != "threefry2x32" or not 0 <= seed < 2**31:
+    """`jax.random.key(seed)` of both words of a seed, which JAX cuts to one while doubles are off.
+
+    No program is compiled for it where they are plain to see.
+    """
+    if jax.config.jax_default_prng_impl != "threefry2x32" or not 0 <= seed < 2**63:
         return jax.random.key(seed)
-    return jax.random.wrap_key_data(np.array([0, seed], np.uint32), impl="threefry2x32")
+    words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def as_count(value: Count, what: str = "steps", error: type[Exception] = ObserverError) -> int:

@@ -31,6 +31,11 @@ def depends_on(function: Callable[..., PyTree], marked: PyTree, *args: PyTree) -
     return any(mark_results(closed.jaxpr, marks))
 
 
+def is_literal(x: Any) -> bool:
+    """Whether an operand or result of a traced program is a number in its text; literals have no hash."""
+    return hasattr(x, "val")
+
+
 def mark_results(
     jaxpr: Jaxpr, marks: Sequence[bool], clearing: frozenset[str] = frozenset()
 ) -> Marks:
@@ -41,8 +46,8 @@ def mark_results(
     known = dict(zip(jaxpr.invars, marks, strict=True))
 
     def is_marked(x: Any) -> bool:
-        # Literals have no hash; constants are not marked.
-        return not hasattr(x, "val") and known.get(x, False)
+        # Constants are not marked.
+        return not is_literal(x) and known.get(x, False)
 
     for equation in jaxpr.eqns:
         inputs = [is_marked(x) for x in equation.invars]

@@ -137,10 +137,6 @@ class ChunkProgram:
         return program_of(carry), *split_arrays((self._sim, carry))
 
 
-# The name is part of the key of JAX's compilation cache on disk: with that of 0.1, caches stay warm.
-advance_chunk.__name__ = "_chunk"
-
-
 def program_of(carry: Carry) -> Callable:
     """`advance_chunk`, compiled as suits the sizes in `carry` and where its arrays are."""
     return _program_with(tuple(compiler_options(carry).items()))

@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from physkit.core import is_literal
+
 from ._tree_description import describe_static
 
 # Names change no number, and neither does how XLA is to share memory.
@@ -45,7 +47,7 @@ class _Walker:
         numbers: dict[Any, int] = {}  # variables in the order in which they appear
 
         def atom(x: Any) -> str:
-            if hasattr(x, "val"):  # a constant within the text of the program
+            if is_literal(x):  # a constant within the text of the program
                 return f"{_aval(x.aval)}={_array(x.val)}"
             return f"{numbers.setdefault(x, len(numbers))}:{_aval(x.aval)}"
 

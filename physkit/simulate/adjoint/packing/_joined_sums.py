@@ -15,13 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import has_operation
+from physkit.core import FEW_NUMBERS, has_operation
 
 from ._traced_program import FEW_TERMS, Operation, TracedProgram
 
 _MOST_OPERANDS = 16  # of one reduction
-_SMALL = 128  # numbers of an array whose sums over few of them are not reductions
-_SOME = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
+_MAX_TOTALS = 2**11  # totals of a sum: one for each line of cells, but not for each cell of a layer
 # What the programs of loops and choices are called among their settings.
 _PROGRAMS = {"while": "body_jaxpr", "scan": "jaxpr", "cond": "branches"}
 _SUMS = frozenset({"reduce_sum"})
@@ -35,7 +34,7 @@ def join_sums(function: Callable[..., list[Any]], *args: Any) -> list[Any]:
     `function` itself.
     """
     program = TracedProgram.trace(function, *args)
-    values = program.constants | dict(zip(program.inputs, jax.tree.leaves(args), strict=True))
+    values = program.values(jax.tree.leaves(args))
     evaluate_joined(program.operations, values)
     return [values[name] for name in program.results]
 
@@ -59,7 +58,7 @@ class Sum(NamedTuple):
     def of(cls, operation: Operation) -> "Sum | None":
         """The sum that an operation is, if it adds up many numbers for each of some totals."""
         size, equation = operation.sum_size, operation.equation
-        if size is None or size.totals > _SOME or size.length <= FEW_TERMS:
+        if size is None or size.totals > _MAX_TOTALS or size.length <= FEW_TERMS:
             return None
         x, totals = equation.invars[0].aval, equation.outvars[0].aval
         names, axes = (operation.operands[0], operation.results[0]), equation.params["axes"]
@@ -153,7 +152,7 @@ def _join_within(operation: Operation) -> Operation:
 def _adds_few(operation: Operation) -> bool:
     """Whether it is a sum over an axis of a small array, of components of a vector say."""
     size = operation.sum_size
-    return size is not None and 0 < size.count <= _SMALL and size.length <= FEW_TERMS
+    return size is not None and 0 < size.count <= FEW_NUMBERS and size.length <= FEW_TERMS
 
 
 def _add_one_by_one(x: Array, axes: tuple[int, ...]) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from physkit.core import programs_of
 
-from ._traced_program import Operation, TracedProgram
+from ._traced_program import Operation, TracedProgram, evaluate_all
 
 _LEAST_BYTES = 2**21  # of arrays that change: fewer are joined, and take no launch
 _LEAST_GAIN = 1 / 3  # of the bytes
@@ -66,15 +66,13 @@ class KeptArrays:
             return None
 
         def forward(*inputs: Any) -> list[Any]:
-            values = program.constants | dict(zip(program.inputs, inputs, strict=True))
-            for operation in program.operations:
-                operation.evaluate(values)
+            values = program.values(inputs)
+            evaluate_all(program.operations, values)
             return [values[x] for x in (*program.results[:first], *kept)]
 
         def again(*arrays: Any) -> list[Any]:
-            values = program.constants | dict(zip(kept, arrays, strict=True))
-            for operation in graph.between(kept, asked):
-                operation.evaluate(values)
+            values = program.values(arrays, kept)
+            evaluate_all(graph.between(kept, asked), values)
             return [values[x] for x in asked]
 
         traced = jax.make_jaxpr(forward)(*closed.in_avals)

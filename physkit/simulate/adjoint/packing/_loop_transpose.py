@@ -17,16 +17,16 @@ from typing import Any
 
 import jax
 
-from physkit.core import Joined
+from physkit.core import Joined, is_literal
 
 from ._joined_sums import evaluate_joined
 from ._nested_sums import merge_nested_sums
 from ._step_derivative import Arrays, StepDerivative
-from ._traced_program import FEW_TERMS, Marks, Operation, TracedProgram
+from ._traced_program import FEW_TERMS, Marks, Operation, TracedProgram, evaluate_all
 from ._turn_parts import Early, TurnParts
 
 _MAX_BYTES = 2**24  # of an array that is kept until the loop has ended
-_SOME = 2**11  # numbers of an array whose sums cost little wherever they are
+_MAX_SUMMED_AGAIN = 2**11  # numbers of an array whose sums may be taken again after the loop
 _LINEAR = frozenset(
     {"neg", "add", "add_any", "sub", "real", "imag", "complex", "convert_element_type", "copy"}
     | {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "pad", "transpose"}
@@ -102,15 +102,14 @@ class LoopTranspose:
 
     def evaluate_early(self, steady: Arrays) -> Early:
         """What the first part gives to each turn."""
-        names = itertools.compress(self.program.inputs, self.steady)
-        return self.parts.prepare(self.program.constants | dict(zip(names, steady, strict=True)))
+        names = list(itertools.compress(self.program.inputs, self.steady))
+        return self.parts.prepare(self.program.values(steady, names))
 
     def evaluate_turn(
         self, kept: Joined, early: Early, cotangents: Arrays
     ) -> tuple[Arrays, list[Any]]:
         """What a turn gives to the last part, and the cotangents; None for those of the last part."""
-        inputs = jax.tree.leaves((kept, cotangents))
-        values = self.program.constants | dict(zip(self.program.inputs, inputs, strict=True))
+        values = self.program.values(jax.tree.leaves((kept, cotangents)))
         self.parts.take(early, values, cotangents[0])
         evaluate_joined(self.parts.turn, values)
         return [values[x] for x in self.border], [values.get(x) for x in self.program.results]
@@ -118,9 +117,8 @@ class LoopTranspose:
     def evaluate_late(self, steady: Arrays, border: Arrays) -> Arrays:
         """The cotangents of the last part."""
         names = [*itertools.compress(self.program.inputs, self.steady), *self.border]
-        values = self.program.constants | dict(zip(names, [*steady, *border], strict=True))
-        for operation in self.late:
-            operation.evaluate(values)
+        values = self.program.values([*steady, *border], names)
+        evaluate_all(self.late, values)
         return [values[x] for x in itertools.compress(self.program.results, self.is_late)]
 
 
@@ -180,11 +178,11 @@ def _is_linear(operation: Operation, linear: Marks) -> bool:
     """Whether it is linear in its operands that are cotangents, whatever the others are."""
     equation, name = operation.equation, operation.equation.primitive.name
     if name == "reduce_sum":
-        return _is_small_sum(operation) or equation.invars[0].aval.size <= _SOME
+        return _is_small_sum(operation) or equation.invars[0].aval.size <= _MAX_SUMMED_AGAIN
     if name in _LINEAR:
         return True
     names = iter(operation.operands)
-    marks = [not hasattr(x, "val") and next(names) in linear for x in equation.invars]
+    marks = [not is_literal(x) and next(names) in linear for x in equation.invars]
     if name == "mul":
         return sum(marks) == 1
     if name == "div":

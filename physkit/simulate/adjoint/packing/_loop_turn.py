@@ -9,8 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from physkit.core import is_literal
+
 from ._step_derivative import Arrays, StepDerivative
-from ._traced_program import TracedProgram
+from ._traced_program import TracedProgram, evaluate_all
 from ._turn_parts import Early, TurnParts
 
 
@@ -47,7 +49,7 @@ class LoopTurn:
 
     def prepare(self, inputs: Arrays) -> Early:
         """What each turn is given."""
-        return self._parts.prepare(self._values(inputs))
+        return self._parts.prepare(self._program.values(inputs))
 
     def evaluate_fixed(self, inputs: Arrays) -> Arrays:
         """What does not change, with None in the place of the rest."""
@@ -63,10 +65,9 @@ class LoopTurn:
 
     def evaluate_parts(self, inputs: Arrays, early: Early) -> Arrays:
         """What changes, operation by operation."""
-        values = self._values(inputs)
+        values = self._program.values(inputs)
         self._parts.take(early, values, values[self._moving])
-        for operation in self._parts.turn:
-            operation.evaluate(values)
+        evaluate_all(self._parts.turn, values)
         return self._changing([values.get(x) for x in self._program.results])
 
     def evaluate_whole(self, inputs: Arrays) -> Arrays:
@@ -77,19 +78,16 @@ class LoopTurn:
         rows = zip(results, self._is_fixed, strict=True)
         return [x for x, is_fixed in rows if not is_fixed]
 
-    def _values(self, inputs: Arrays) -> dict[int, Any]:
-        return self._program.constants | dict(zip(self._program.inputs, inputs, strict=True))
-
 
 def _part_for(jaxpr: Any, is_asked: Sequence[bool]) -> Any:
     """The part of a program that gives some of its results."""
     results = list(itertools.compress(jaxpr.outvars, is_asked))
-    needed = {x for x in results if not hasattr(x, "val")}
+    needed = {x for x in results if not is_literal(x)}
     equations = []
     for equation in reversed(jaxpr.eqns):
         if not needed.isdisjoint(equation.outvars):
             equations.append(equation)
-            needed.update(x for x in equation.invars if not hasattr(x, "val"))
+            needed.update(x for x in equation.invars if not is_literal(x))
     return jaxpr.replace(eqns=equations[::-1], outvars=results)
 
 

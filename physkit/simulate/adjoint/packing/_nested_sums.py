@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import is_literal
+
 from ._traced_program import FEW_TERMS, Marks, Operation, TracedProgram
 
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "squeeze"})
@@ -89,7 +91,7 @@ class _InnerSum(NamedTuple):
 
     def _multiply(self, operation: Operation, program: TracedProgram) -> int:
         """The name of the array times what the operation multiplies the sum with."""
-        literals = [x for x in operation.equation.invars if hasattr(x, "val")]
+        literals = [x for x in operation.equation.invars if is_literal(x)]
         if literals:
             number = jnp.asarray(literals[0].val, literals[0].aval.dtype)
             multiply = lambda x: x * self._along(number)

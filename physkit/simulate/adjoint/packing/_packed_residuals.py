@@ -12,7 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from physkit.core import has_operation, num_scan_constants, varying_axes
+from physkit.core import has_operation, is_literal, num_scan_constants, varying_axes
 
 from ._step_derivative import Arrays, StepDerivative, StepProgram
 
@@ -39,7 +39,7 @@ def pack_turn(closed: Any, num_fixed: int, inputs: Sequence[Any]) -> list[Any]:
     inputs = [*closed.consts, *inputs]
     # What a turn only hands on has no part in its derivative.
     given = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
-    handed_on = [None if hasattr(x, "val") else given.get(x) for x in jaxpr.outvars]
+    handed_on = [None if is_literal(x) else given.get(x) for x in jaxpr.outvars]
     is_made = tuple(x is None for x in handed_on)
     num_constants = len(closed.consts) + num_fixed
     is_constant = tuple(k < num_constants for k in range(len(inputs)))

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import FEW_NUMBERS, ArrayLayout, Joined, linear_call, mark_results
+from physkit.core import FEW_NUMBERS, ArrayLayout, Joined, is_literal, linear_call, mark_results
 
 from ._joined_sums import join_sums
 from ._kept_arrays import KeptArrays
@@ -194,7 +194,7 @@ def places_of_equals(jaxpr: Any, start: int = 0) -> list[int]:
     known: dict[Any, Any] = {}
 
     def name_of(x: Any) -> Any:
-        return (str(x), x.aval) if hasattr(x, "val") else same.get(x, x)
+        return (str(x), x.aval) if is_literal(x) else same.get(x, x)
 
     for equation in jaxpr.eqns:
         inputs = tuple(name_of(x) for x in equation.invars)
@@ -215,7 +215,7 @@ def _places_in_memory(jaxpr: Any) -> list[int]:
         for equation in jaxpr.eqns
         if reads_memory(equation)
         for x in equation.invars
-        if not hasattr(x, "val")
+        if not is_literal(x)
     }
     return [k for k, x in enumerate(jaxpr.constvars) if x in read]
 

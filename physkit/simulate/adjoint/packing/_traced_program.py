@@ -1,12 +1,12 @@
 """A traced program as a list of operations without calls, to be evaluated in another order or in parts."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
-from physkit.core import called_program, mark_results, programs_of
+from physkit.core import called_program, is_literal, mark_results, programs_of
 
 Marks = set[int]  # names
 FEW_TERMS = 8  # numbers whose sum takes no launch of its own; totals of a sum that may each be one
@@ -90,6 +90,11 @@ class TracedProgram:
         (result,) = self._inline(closed.jaxpr, [*self._name_all(closed.consts), *operands])
         return result
 
+    def values(self, given: Sequence[Any], names: Sequence[int] | None = None) -> dict[int, Any]:
+        """Values by name: of constants, and what is given for these names, those of the inputs if left out."""
+        names = self.inputs if names is None else names
+        return self.constants | dict(zip(names, given, strict=True))
+
     def _name_all(self, constants: Sequence[Any]) -> list[int]:
         names = [next(self._names) for _ in constants]
         self.constants.update(zip(names, constants, strict=True))
@@ -100,7 +105,7 @@ class TracedProgram:
         names = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
 
         def name_of(x: Any) -> int:
-            return self._name_all([x.val])[0] if hasattr(x, "val") else names[x]
+            return self._name_all([x.val])[0] if is_literal(x) else names[x]
 
         for equation in jaxpr.eqns:
             is_open = self._calls is None or equation.primitive.name in self._calls
@@ -109,7 +114,7 @@ class TracedProgram:
                 operands = [*self._name_all(constants), *map(name_of, equation.invars)]
                 results = self._inline(program, operands)
             else:
-                variables = [x for x in equation.invars if not hasattr(x, "val")]
+                variables = [x for x in equation.invars if not is_literal(x)]
                 one = jaxpr.replace(
                     constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation]
                 )
@@ -117,6 +122,12 @@ class TracedProgram:
                 self.operations.append(Operation(one, [names[x] for x in variables], results))
             names.update(zip(equation.outvars, results, strict=True))
         return [name_of(x) for x in jaxpr.outvars]
+
+
+def evaluate_all(operations: Iterable[Operation], values: dict[int, Any]) -> None:
+    """Add the results of operations, in this order, to `values`."""
+    for operation in operations:
+        operation.evaluate(values)
 
 
 def reads_memory(equation: Any) -> bool:

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from physkit.core import FEW_NUMBERS, ArrayLayout, Joined
 
-from ._traced_program import Marks, Operation, reads_memory
+from ._traced_program import Marks, Operation, evaluate_all, reads_memory
 
 # Of what is computed before a loop, what each turn reads by itself, and what it reads from one array.
 Early: TypeAlias = tuple[list[Any], Joined]
 
-_SOME = 2**12  # numbers of an array that each turn reads rather than computes
+_MAX_READ = 2**12  # numbers of an array that each turn reads rather than computes
 # What costs nothing where its result is read; and choices between platforms, which must stay where they are.
 _FREE = frozenset(
     {"broadcast_in_dim", "reshape", "squeeze", "slice", "convert_element_type"}
@@ -97,8 +97,7 @@ class TurnParts:
 
     def prepare(self, values: dict[int, Any]) -> Early:
         """What is computed before the loop; the results are added to `values`."""
-        for operation in self.early:
-            operation.evaluate(values)
+        evaluate_all(self.early, values)
         joined = self._layout.join([values[x] for x in self.shared])
         return [values[x] for x in self.alone], joined
 
@@ -133,7 +132,7 @@ def _depend_on(
 
 def _gives_some(operation: Operation) -> bool:
     """Whether it gives so few numbers that to read them takes no longer than to compute them."""
-    return all(x.aval.size <= _SOME for x in operation.equation.outvars)
+    return all(x.aval.size <= _MAX_READ for x in operation.equation.outvars)
 
 
 def _is_few(x: Any) -> bool:
