@@ -124,7 +124,8 @@ _RIGID = (2 * math.pi / 3 - math.sqrt(3) / 2) / (2 * math.pi / 3 + math.sqrt(3))
 
 # Densities: 0.002 g/cm³ is the standard error of such a run. D: its own is 3 %, that of ε some 15 %.
 # A box of 216 molecules slows diffusion down by 0.46 (SPC/E) and 1.03 (TIP3P): 2.5 is what was published for
-# such boxes, 2.97 for SPC/E in an infinite one. TIP3P: 5.2 in 901 molecules is 5.8 in an infinite box.
+# such boxes, 2.97 for SPC/E in an infinite one. TIP3P: 5.2 in 901 molecules is 5.8 in an infinite box; others
+# found 5.5 to 6.1. Two keys gave 6.2 and 6.4 here.
 CASES = (
     Case(
         "rigid-bonds",
@@ -161,7 +162,8 @@ CASES = (
         tip3p,
         (
             Published("density, g/cm³", 0.985, 0.006),
-            Published("D in a large box, 10⁻⁵ cm²/s", 5.8, 0.1, "relative"),
+            # What was published differs by 5 %, and three standard errors are 9 %.
+            Published("D in a large box, 10⁻⁵ cm²/s", 5.8, 0.15, "relative"),
             Published("first peak of g(r), nm", 0.277, 0.005),
             Published("dielectric constant", 97.0, 0.35, "relative"),
         ),
