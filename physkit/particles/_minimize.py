@@ -159,12 +159,8 @@ def minimize(
             raise ComponentError("there are no particles to move: the state has 0 of them")
     spacings = [_spacing(get_component(state, name)) for name in forces.components]
     spacing = min((s for s in spacings if s > 0), default=0.0)
-    if max_move is None and not spacing > 0:
-        raise ParameterError(
-            "there is no distance between particles to go by: give max_move=…, a length"
-        )
-    max_move = spacing / 10 if max_move is None else max_move
-    if not max_move > 0:
+    max_move = (spacing / 10 or None) if max_move is None else max_move
+    if max_move is None or not max_move > 0:
         raise ParameterError(f"give max_move=…, a small positive length; got {max_move}")
     length = spacing or 10 * max_move
     allowed = 0.0 if allowed_force is None else allowed_force
