@@ -57,7 +57,8 @@ class AbstractPairPotential(Module):
         r = jnp.sqrt(r2)
         # All distances in one forward derivative: each energy depends on its own distance only.
         energy, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
-        if jnp.shape(energy) != r.shape:
+        # Tables of species may give more: energies of all pairs of species at one distance.
+        if np.broadcast_shapes(jnp.shape(energy), r.shape) != jnp.shape(energy):
             raise ShapeError(
                 f"{type(self).__name__}.energy(r) has shape {list(jnp.shape(energy))} for distances r of shape "
                 f"{list(r.shape)}: return the energy of each pair, not their sum"
