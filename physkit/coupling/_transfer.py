@@ -239,7 +239,7 @@ def require_box_of_grid(space: AbstractSpace, grid: Grid, call: str) -> None:
     if not both or not is_concrete((space, grid.space)):
         return
     box, mesh = np.asarray(space.lengths), np.asarray(grid.space.lengths)
-    if not np.allclose(box[both], mesh[both], rtol=_SAME_BOX, atol=0):
+    if not np.allclose(box[..., both], mesh[..., both], rtol=_SAME_BOX, atol=0):
         raise ParameterError(
             f"{call}: the particles' box is {box}, the grid's {mesh}: use one for both"
         )
