@@ -234,6 +234,28 @@ def test_attributes_of_objects_count(case):
         np.testing.assert_allclose(run(), np.exp(-0.3), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("decorated", "is_seen"),
+    [
+        (
+            "@functools.partial(jax.jit, static_argnums=0)\n    def __call__(self, t, y): return -self.k * y",
+            True,
+        ),
+        ("@eqx.filter_jit\n    def __call__(self, t, y): return -self.k * y", True),
+        ("__call__ = functools.partialmethod(lambda self, s, t, y: -s * self.k * y, 1.0)", False),
+    ],
+)
+def test_whatever_a_decorator_makes_of_a_call_can_be_run(decorated, is_seen):
+    cells = {"__name__": "cells"}
+    text = f"import functools, equinox as eqx, jax\nclass F:\n    k = 1.0\n    {decorated}\nf = F()"
+    exec(text, cells)
+    np.testing.assert_allclose(end(cells["f"]), np.exp(-0.1), rtol=1e-6)
+    if is_seen:
+        cells["f"].k = 3.0
+        with pytest.warns(pk.errors.PhyskitWarning, match="reads self.k"):
+            np.testing.assert_allclose(end(cells["f"]), np.exp(-0.3), rtol=1e-6)
+
+
 def test_objects_are_told_apart():
     cells = {"__name__": "cells"}
     exec(SPRING + "one, other = Spring(1.0), Spring(3.0)", cells)
@@ -357,44 +379,3 @@ def test_what_is_no_number_does_not_count():
         drop_outdated_programs(sim, observe)
         holder[0] = object()
         drop_outdated_programs(sim, observe)
-
-
-DRAWS = """
-import random
-import jax, numpy as np
-from numpy.random import normal
-generator = np.random.default_rng(0)
-drawn = generator.normal(size=3)
-def by_module(t, y): return np.random.normal() - y
-def by_name(t, y): return normal() - y
-def by_python(t, y): return random.random() - y
-def by_generator(t, y): return generator.normal() - y
-class Drawing:
-    def __init__(self): self.own, self.k = np.random.default_rng(1), np.random.rand()
-    def by_method(self, t, y): return self.own.normal() - y
-    def beforehand_by_method(self, t, y): return -self.k * y
-by_method, beforehand_by_method = Drawing().by_method, Drawing().beforehand_by_method
-def beforehand(t, y): return -drawn[0] * y
-def by_seed(t, y): return -np.random.default_rng(0).normal() * y
-def by_callback(t, y): return jax.pure_callback(lambda y: np.random.normal() * y, y, y)
-"""
-
-
-@pytest.mark.parametrize("name", ["by_module", "by_name", "by_python", "by_generator", "by_method"])
-def test_random_numbers_that_every_step_repeats_are_told(name):
-    cells = {"__name__": "cells"}
-    exec(DRAWS, cells)
-    with pytest.warns(pk.errors.PhyskitWarning, match=f"{name} draws from .*same numbers"):
-        drop_outdated_programs(pk.RK4(cells[name]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        drop_outdated_programs(pk.RK4(cells[name]))
-
-
-@pytest.mark.parametrize("name", ["beforehand", "beforehand_by_method", "by_seed", "by_callback"])
-def test_random_numbers_that_are_drawn_otherwise_are_not(name):
-    cells = {"__name__": "cells"}
-    exec(DRAWS, cells)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        drop_outdated_programs(pk.RK4(cells[name]))

@@ -21,9 +21,8 @@ import numpy as np
 
 from ..._errors import PhyskitWarning
 from ._code import is_users_class, users_functions
+from ._digests import MAX_DEPTH, MAX_ENTRIES
 from ._reads import Reads
-
-_MAX_ENTRIES, _MAX_DEPTH = 1000, 6
 
 # What each function, method of an object, or class of terms read when it was last seen, by identity.
 _last_seen: dict[Hashable, tuple[weakref.ref, dict[str, Hashable]]] = {}
@@ -39,7 +38,7 @@ def drop_outdated_programs(*trees: Any) -> None:
     **Warns:** `PhyskitWarning` of what has changed, and of random numbers of NumPy, which a program repeats.
     """
     changed: list[str] = []
-    for owner in _owners(trees, _MAX_DEPTH):
+    for owner in _owners(trees, MAX_DEPTH):
         reads = _reads_of(owner)
         now = reads.digests()
         before = _exchange(owner, now)
@@ -62,7 +61,7 @@ def drop_outdated_programs(*trees: Any) -> None:
 
 def read_outside(*trees: Any) -> dict[str, str]:
     """What functions and classes of users in `trees` read from outside, as text: the same in every process."""
-    owners = dict.fromkeys(_owners(trees, _MAX_DEPTH))
+    owners = dict.fromkeys(_owners(trees, MAX_DEPTH))
     return {
         f"{_named(owner).__qualname__} ({number}) reads {name}": repr(digest)
         for number, owner in enumerate(owners)
@@ -110,7 +109,7 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
         yield from _owners((node.func, node.args, node.keywords), depth - 1)
     elif isinstance(node, dict | list | tuple):
         entries = node.values() if isinstance(node, dict) else node
-        for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False):
+        for entry, _ in zip(entries, range(MAX_ENTRIES), strict=False):
             yield from _owners(entry, depth if isinstance(node, tuple) else depth - 1)
     elif isinstance(node, type):
         return
@@ -119,8 +118,10 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
     elif hasattr(node, "__dict__"):
         if is_users_class(type(node)):
             yield type(node)
+            # Of the class: bound to the object, what decorators made of it may be of any kind.
             if callable(node) and not isinstance(node, eqx.Module):
-                yield node.__call__
+                call = type(node).__call__
+                yield from [types.MethodType(call, node)] if users_functions(call) else []
         if isinstance(node, eqx.Module):
             yield from _owners(tuple(vars(node).values()), depth)
 

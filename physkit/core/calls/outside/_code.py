@@ -133,10 +133,11 @@ def generators_outside(function: types.FunctionType) -> dict[str, None]:
     for is_in_closure, (name, *attributes) in _paths(function.__code__):
         value = (closure if is_in_closure else function.__globals__).get(name)
         for attribute in attributes:
-            if getattr(value, "__name__", None) in _WITH_GENERATORS:
+            if isinstance(value, types.ModuleType) and value.__name__ in _WITH_GENERATORS:
                 name, value = f"{name}.{attribute}", getattr(value, attribute, None)
         # Functions of the modules are methods of a generator that is hidden in them.
-        if is_generator(getattr(value, "__self__", value)):
+        is_method = isinstance(value, types.BuiltinMethodType | types.MethodType)
+        if is_generator(value.__self__ if is_method else value):
             found[name] = None
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._code import attribute_use
 
-_MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
+MAX_ENTRIES, MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
 _HAS_DOCSTRING = 0x4000000  # inspect.CO_HAS_DOCSTRING, which Python has from 3.13 on
 
 
@@ -25,7 +25,7 @@ def digest_of_function(function: types.FunctionType) -> Hashable:
     return _digest_of_code(code), digest_of_numbers(defaults, with_lists=is_steady)
 
 
-@functools.lru_cache(_MAX_ENTRIES)
+@functools.lru_cache(MAX_ENTRIES)
 def _digest_of_code(code: types.CodeType) -> Hashable:
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     signature = code.co_argcount, code.co_posonlyargcount, code.co_flags, arguments
@@ -50,7 +50,7 @@ def _digest_of_constant(x: Any) -> Hashable:
     return tuple(sorted(map(repr, x))) if isinstance(x, frozenset) else repr(x)
 
 
-def digest_of_numbers(value: Any, depth: int = _MAX_DEPTH, *, with_lists: bool = True) -> Hashable:
+def digest_of_numbers(value: Any, depth: int = MAX_DEPTH, *, with_lists: bool = True) -> Hashable:
     """Of numbers, texts, arrays up to 16 MiB, and tuples, lists, dicts, sets and modules of these; else None.
 
     - `with_lists`: not where functions fill them while they are traced.
@@ -61,11 +61,11 @@ def digest_of_numbers(value: Any, depth: int = _MAX_DEPTH, *, with_lists: bool =
     if isinstance(value, np.ndarray | jax.Array):
         return _digest_of_array(value)
     is_sequence = isinstance(value, tuple) or (with_lists and isinstance(value, list))
-    if (is_sequence or isinstance(value, dict)) and depth and len(value) <= _MAX_ENTRIES:
+    if (is_sequence or isinstance(value, dict)) and depth and len(value) <= MAX_ENTRIES:
         keys = tuple(map(_name_of_key, value)) if isinstance(value, dict) else ()
         entries = value.values() if isinstance(value, dict) else value
         return type(value).__name__, keys, tuple(map(inner, entries))
-    if isinstance(value, set | frozenset) and len(value) <= _MAX_ENTRIES:
+    if isinstance(value, set | frozenset) and len(value) <= MAX_ENTRIES:
         return type(value).__name__, tuple(sorted(map(_name_of_key, value)))
     if isinstance(value, types.SimpleNamespace | eqx.Module) and depth:
         return type(value).__name__, inner(vars(value))

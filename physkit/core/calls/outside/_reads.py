@@ -17,9 +17,8 @@ from ._code import (
     users_functions,
     values_outside,
 )
-from ._digests import digest_of_function, digest_of_numbers
+from ._digests import MAX_DEPTH, MAX_ENTRIES, digest_of_function, digest_of_numbers
 
-_MAX_ENTRIES, _MAX_DEPTH = 1000, 6
 # Methods that run before any program does.
 _MAKERS = (
     "__init__",
@@ -96,10 +95,10 @@ class Reads:
                 self._add_reads_of(function)
             else:
                 self.add_function(function)
-        self._add_attributes("self", cls, _MAX_DEPTH, ())
+        self._add_attributes("self", cls, MAX_DEPTH, ())
 
     def add(
-        self, name: str, value: Any, depth: int = _MAX_DEPTH, attributes: tuple[str, ...] = ()
+        self, name: str, value: Any, depth: int = MAX_DEPTH, attributes: tuple[str, ...] = ()
     ) -> None:
         """Add a value that is read."""
         if depth == 0:
@@ -123,7 +122,7 @@ class Reads:
         elif isinstance(value, functools.partial):
             self.add(name, value.func, depth - 1, attributes)
             self.add(f"{name} with", (value.args, value.keywords), depth - 1, attributes)
-        elif isinstance(value, dict | list | tuple) and len(value) <= _MAX_ENTRIES:
+        elif isinstance(value, dict | list | tuple) and len(value) <= MAX_ENTRIES:
             entries = value.values() if isinstance(value, dict) else value
             for entry in entries:
                 if callable(entry):
@@ -178,7 +177,8 @@ def _attribute_use(functions: list[types.FunctionType]) -> AttributeUse:
 
 
 def _calls_back(function: types.FunctionType) -> bool:
-    return not {"pure_callback", "io_callback"}.isdisjoint(function.__code__.co_names)
+    names = attribute_use(function.__code__).reads.union(function.__code__.co_names)
+    return not names.isdisjoint({"pure_callback", "io_callback"})
 
 
 def functions_of_class(cls: type) -> Iterator[types.FunctionType]:
