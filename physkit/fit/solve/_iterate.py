@@ -49,8 +49,8 @@ class CompiledSolver(NamedTuple):
     """A solver's compiled init and step, and the objective's values and derivatives.
 
     - `init`: z → state. `evaluate`: (state, inputs) → evaluation where the solver wants one.
-    - `step`: (z, state, active, evaluation) → (z, state, outcome), the loss, the norm of the gradient, whether
-      the solver is done, and whether rounding of the loss hides what a step more would gain.
+    - `step`: (z, state, active, evaluation) → (z, state, outcome): the loss, the norm of the gradient, and
+      whether the solver is done.
     """
 
     init: Callable[[jax.Array], PyTree]
@@ -119,8 +119,6 @@ def _compile_steps(
     """The solver's compiled `init` and `step`, which know of the objective only its evaluations."""
     del integers  # JAX's own, whose programs are others
     solver = method.solver(precision)
-    tolerance = step_tolerance(precision)
-    near = 1e-3 * tolerance  # so near that one step more makes no difference
     is_loss = kind == "loss"
 
     # Solvers of optimistix call function(y, args): args carry what the objective's program has computed.
@@ -141,14 +139,9 @@ def _compile_steps(
         done, _ = solver.terminate(function, new_z, evaluation, {}, new_state, frozenset())
         info = new_state.f_info  # the function at the last point that was accepted
         gradient = info.grad if is_loss else info.compute_grad()
-        hidden = jnp.zeros((), bool)
         if not is_loss:
-            left = _step_left(info, num_residuals)
-            done |= left < near
-            # The square of what is left is that part of the sum of squares that a step more would take away.
-            rounding = 4 * float(np.finfo(precision).eps) * num_residuals / z.size
-            hidden = (left < tolerance) & (left**2 < rounding)
-        return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done, hidden)
+            done |= _step_left(info, num_residuals) < step_tolerance(precision)
+        return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done)
 
     def step_if_active(z: jax.Array, state: PyTree, active: jax.Array, evaluation: _Evaluation):
         new_z, new_state, outcome = step(z, state, evaluation)
@@ -236,13 +229,12 @@ def iterate(
         position, state, outcome = solver.step(position, state, flags, evaluation)
         if not many and _is_same(tried, position):
             at_end = evaluation
-        loss, gradient, finished, hidden = (np.atleast_1d(np.asarray(x)) for x in outcome)
+        loss, gradient, finished = (np.atleast_1d(np.asarray(x)) for x in outcome)
         finite = np.isfinite(loss)
         losses.append(np.where(active, loss, np.nan))
         gradients.append(np.where(active, gradient, np.nan))
         diverged |= active & ~finite
-        # Where rounding hides what there is to gain, the first step that gains nothing is the last.
-        done |= active & finite & (finished | (hidden & ~(loss < lowest)))
+        done |= active & finite & finished
         # Near the minimum rounding makes the loss go up and down without an end.
         without_gain = np.where(finite & (loss < lowest), 0, without_gain + 1)
         lowest = np.where(finite, np.fmin(lowest, loss), lowest)
