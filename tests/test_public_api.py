@@ -32,7 +32,8 @@ PLUMBING = {
         "sample", "series_table", "span", "table", "tree",
     },
     "core": {
-        "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "describe",
+        "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "count_of",
+        "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",
         "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",

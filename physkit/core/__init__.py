@@ -131,6 +131,7 @@ from .calls._conversions import (
     as_count as as_count,
     as_key as as_key,
     as_state as as_state,
+    count_of as count_of,
     note_precision as note_precision,
 )
 from .calls._explain import (

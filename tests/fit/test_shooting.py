@@ -112,7 +112,7 @@ def test_lorenz_over_eighteen_lyapunov_times():
 def test_bad_input_is_refused():
     with pytest.raises(ParameterError, match="windows must divide"):
         MultipleShooting(misfit, 100, 7)
-    with pytest.raises(ParameterError, match="windows must divide"):
+    with pytest.raises(ParameterError, match="windows must be a whole number"):
         MultipleShooting(misfit, 100, 0)
     shooting = MultipleShooting(misfit, 100, 4)
     model = shooting.initial_model(lorenz(), jnp.ones(3))

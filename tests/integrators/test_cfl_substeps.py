@@ -85,7 +85,7 @@ def test_inside_a_splitting():
 
 
 def test_bad_input_is_an_error():
-    with pytest.raises(pk.errors.ParameterError, match="counts sub-steps"):
+    with pytest.raises(pk.errors.ParameterError, match="max_substeps must be a whole number"):
         pk.CFLSubsteps(pk.Euler(Decay()), 0.5, 0)
     with pytest.raises(pk.errors.ParameterError, match="must be positive"):
         pk.CFLSubsteps(pk.Euler(Decay()), -0.5)

@@ -189,7 +189,7 @@ def test_lags_that_the_run_did_not_reach():
 
 def test_invalid_lags_intervals_and_species_are_refused():
     for bad in ({"lags": 0}, {"lags": True}, {"lags": 5, "stride": 0}):
-        with pytest.raises(ObserverError, match="counts samples"):
+        with pytest.raises(ObserverError, match="whole number from 1"):
             MeanSquareDisplacement(1, **bad)
     with pytest.raises(ObserverError, match="counts steps"):
         VelocityAutocorrelation(0, 5)

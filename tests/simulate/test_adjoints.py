@@ -38,7 +38,7 @@ FAST_CASES = (
     "test_steps_that_no_root_divides_make_no_larger_program",
     "test_forward_passes_are_those_of_the_docstring",
     "test_prints_a_table_and_finds_rows_by_class",
-    "test_binomial_requires_a_checkpoint",
+    "test_checkpoints_are_counted",
 )
 
 ADJOINTS = [
@@ -263,10 +263,12 @@ class TestAdjointReport:
         assert "does not fit" in repr(report)
 
 
-@pytest.mark.parametrize("count", [0, -1])
-def test_binomial_requires_a_checkpoint(count):
-    with pytest.raises(ParameterError, match="at least one state"):
-        Binomial(count)
+@pytest.mark.parametrize("count", [0, -1, True, 2.5])
+@pytest.mark.parametrize("adjoint", [Binomial, NestedCheckpoint])
+def test_checkpoints_are_counted(adjoint, count):
+    with pytest.raises(ParameterError, match="must be a whole number"):
+        adjoint(count)
+    assert adjoint(np.int64(3)) == adjoint(3)
 
 
 def test_forward_refuses_complex_numbers():

@@ -2,6 +2,8 @@
 
 import operator
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -83,6 +85,11 @@ def as_count(value: Count, what: str = "steps", error: type[Exception] = Observe
         if number >= 1:
             return number
     raise error(f"{what} must be a whole number from 1; got {describe(value)}")
+
+
+def count_of(what: str, error: type[Exception] = ParameterError) -> Callable[[Count], int]:
+    """`as_count` as a converter of the field of a component: `static(converter=count_of("steps"))`."""
+    return partial(as_count, what=what, error=error)
 
 
 def as_state(state: State) -> State:

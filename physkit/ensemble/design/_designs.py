@@ -6,10 +6,20 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PyTree, ShapeError, explain_call, explain_class
+from physkit.core import (
+    ParameterError,
+    PyTree,
+    ShapeError,
+    as_count,
+    count_of,
+    explain_call,
+    explain_class,
+)
 from physkit.fit import Fit
 
 from ._sweep_axes import STATE, Design, SweepAxis, Where, cartesian_product, zip_axes
+
+_as_members = count_of("members")
 
 
 @explain_class
@@ -58,11 +68,10 @@ def grid(points: int | Sequence[int], *ranges: ParameterRange) -> Design:
 
     **Errors:** `ParameterError` for fewer than one point.
     """
-    counts = [points] * len(ranges) if isinstance(points, int) else list(points)
+    counts = list(points) if np.ndim(points) else [points] * len(ranges)
     if len(counts) != len(ranges):
         raise ShapeError(f"a grid of {len(ranges)} quantities needs as many counts; got {counts}")
-    for count in counts:
-        _check_members(count)
+    counts = [as_count(n, "points", ParameterError) for n in counts]
     # A single point of a quantity is put into the middle of its range.
     fractions = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
     axes = [r.axis_at(f) for r, f in zip(_check_ranges(ranges), fractions, strict=True)]
@@ -78,7 +87,7 @@ def random(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     - `ranges`: `ParameterRange(where, low, high)`, one for each quantity.
     """
     generator = np.random.default_rng(seed)
-    shape = (_check_members(members), len(_check_ranges(ranges)))
+    shape = (_as_members(members), len(_check_ranges(ranges)))
     return _from_unit_cube(generator.random(shape), ranges)
 
 
@@ -94,7 +103,7 @@ def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Des
     from scipy.stats import qmc  # here: it takes a noticeable part of a second to import
 
     sampler = qmc.LatinHypercube(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
-    return _from_unit_cube(sampler.random(_check_members(members)), ranges)
+    return _from_unit_cube(sampler.random(_as_members(members)), ranges)
 
 
 @explain_call
@@ -112,7 +121,8 @@ def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     from scipy.stats import qmc
 
     # n & (n − 1) clears the lowest bit: zero for powers of two alone.
-    if _check_members(members) & (members - 1):
+    members = _as_members(members)
+    if members & (members - 1):
         near = 2 ** (members.bit_length() - 1)
         raise ParameterError(
             f"a Sobol design has a power of two of members: {near} or {2 * near}, not {members}"
@@ -146,7 +156,7 @@ def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0)
     center = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])
     if len(center) != len(fitted.covariance):
         raise ParameterError("the covariance of this fit is of other coordinates than its values")
-    samples = generator.multivariate_normal(center, fitted.covariance, _check_members(members))
+    samples = generator.multivariate_normal(center, fitted.covariance, _as_members(members))
     columns = np.split(samples, np.cumsum(sizes)[:-1], axis=1)
     shapes = {name: np.shape(v) for name, v in fitted.values.items()}
     values = {
@@ -175,9 +185,3 @@ def _check_ranges(ranges: tuple[ParameterRange, ...]) -> tuple[ParameterRange, .
             f"a design is made of ParameterRange(where, low, high); got {ranges!r:.80}"
         )
     return ranges
-
-
-def _check_members(members: int) -> int:
-    if isinstance(members, bool) or not isinstance(members, int) or members < 1:
-        raise ParameterError(f"members must be a whole number from 1; got {members!r}")
-    return members

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from physkit.core import ParameterError, replace_fields
+from physkit.core import ParameterError, as_count, replace_fields
 from physkit.observe import AbstractObserver
 from physkit.simulate import Simulation
 
@@ -29,10 +29,9 @@ class Retry:
     attempts: int = 1
 
     def __post_init__(self):
-        if not isinstance(self.step_divisor, int) or self.step_divisor < 1:
-            raise ParameterError(f"step_divisor must be a whole number; got {self.step_divisor!r}")
-        if not isinstance(self.attempts, int) or self.attempts < 1:
-            raise ParameterError(f"attempts must be a whole number from 1; got {self.attempts!r}")
+        for name in ("step_divisor", "attempts"):
+            count = as_count(getattr(self, name), name, ParameterError)
+            object.__setattr__(self, name, count)  # as frozen classes set their fields
         if self.step_divisor == 1 and not self.new_key:
             raise ParameterError(
                 "a retry must change something: Retry(step_divisor=2), Retry(new_key=True), or both"

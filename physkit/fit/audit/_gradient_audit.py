@@ -12,6 +12,7 @@ from physkit.core import (
     ObjectiveError,
     ParameterError,
     State,
+    as_count,
     cast_floats,
     explain_call,
     float_dtype,
@@ -84,8 +85,7 @@ def gradient_audit(
             sim = dataclasses.replace(sim, observers=(), guards=())
         # At least 4, rounded up to whole observation periods.
         steps = -(-4 // sim.observation_period) * sim.observation_period
-    if not isinstance(steps, int) or steps < 1:
-        raise ParameterError(f"steps is a whole number from 1; got {steps!r}")
+    steps = as_count(steps, "steps", ParameterError)
     leaves, put_values = select_leaves((sim, state), where)
     values = [leaf.value for leaf in leaves]
     run = AuditedRun(sim, state, steps, values, put_values, objective, key, seed)

@@ -17,6 +17,7 @@ from physkit.core import (
     SelectionError,
     ShapeError,
     State,
+    as_count,
     call_user_function,
     explain_call,
     replace_fields,
@@ -81,10 +82,11 @@ class MultipleShooting(Module):
         windows: int,
         weight: float | tuple[float, ...] = 100.0,
     ):
-        are_counts = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
-        if not are_counts or steps % windows:
+        steps = as_count(steps, "steps", ParameterError)
+        windows = as_count(windows, "windows", ParameterError)
+        if steps % windows:
             # The divisors next to what was asked for.
-            near = [n for n in range(1, max(int(steps), 1) + 1) if steps % n == 0]
+            near = [n for n in range(1, steps + 1) if steps % n == 0]
             near = sorted(near, key=lambda n: abs(n - windows))[:3]
             raise ParameterError(
                 f"windows must divide the steps; got {windows} windows of {steps} steps, try {near}"

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     ParameterError,
+    as_count,
     as_parameter,
     concrete_value,
     describe,
@@ -74,8 +75,7 @@ class SphericalGrid(AbstractGrid):
     truncation: int = static()
 
     def __init__(self, radius: ArrayLike = 1.0, truncation: int = 42):
-        if not isinstance(truncation, int) or truncation < 1:
-            raise ParameterError(f"truncation must be a whole number from 1 on; got {truncation!r}")
+        truncation = as_count(truncation, "truncation", ParameterError)
         a = as_parameter(radius)
         known = concrete_value(a)
         if a.ndim or (known is not None and not known > 0):

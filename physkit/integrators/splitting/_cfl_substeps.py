@@ -15,6 +15,7 @@ from physkit.core import (
     State,
     bounded_loop,
     concrete_value,
+    count_of,
     param,
     poison_where,
     static,
@@ -60,12 +61,9 @@ class CFLSubsteps(AbstractWrapper):
 
     integrator: AbstractIntegrator
     cfl: Float[Array, ""] = param(0.4)
-    max_substeps: int = static(default=8)
+    max_substeps: int = static(default=8, converter=count_of("max_substeps"))
 
     def __check_init__(self):
-        limit = self.max_substeps
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ParameterError(f"max_substeps counts sub-steps: 1, 2, …; got {limit!r}")
         number = concrete_value(self.cfl)
         if number is not None and number.dtype != object and not number > 0:
             raise ParameterError(f"a Courant number must be positive; got {number}")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Aux, Clock, ParameterError, Plan, State, static
+from physkit.core import Aux, Clock, Plan, State, count_of, static
 
 from .._integrator import AbstractIntegrator, StepSize
 from .._reproducible import select_clock
@@ -27,11 +27,7 @@ class Subcycle(AbstractWrapper):
     """
 
     integrator: AbstractIntegrator
-    count: int = static()
-
-    def __check_init__(self):
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise ParameterError(f"Subcycle counts sub-steps: 1, 2, …; got {self.count!r}")
+    count: int = static(converter=count_of("count"))
 
     def prepare(self, state: State, dt: StepSize) -> Plan:
         return self.integrator.prepare(state, dt / self.count)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Frame, Module, ObserverError, PyTree, data, matmul, static
+from physkit.core import Frame, Module, ObserverError, PyTree, count_of, data, matmul, static
 from physkit.particles import Particles
 
 from .._observer import AbstractObserver, check_interval
@@ -56,11 +56,6 @@ class AbstractCorrelation(AbstractObserver):
     @abc.abstractmethod
     def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
         """c per particle, of the sample `now`, `[n …]`, with each time origin in `then`, `[slots n …]`."""
-
-    def __check_init__(self):
-        for label, value in (("lags", self.lags), ("stride", self.stride)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ObserverError(f"{label} counts samples: 1, 2, …; got {value!r}")
 
     def init(self, snapshot: Snapshot) -> CorrelationState:
         particles = select_particles(snapshot, self.component)
@@ -141,10 +136,10 @@ class MeanSquareDisplacement(AbstractCorrelation):
     """
 
     interval: int = static(converter=check_interval)
-    lags: int = static()
+    lags: int = static(converter=count_of("lags", ObserverError))
     component: str | None = static(default=None, kw_only=True)
     species: int | None = static(default=None, kw_only=True)
-    stride: int = static(default=1, kw_only=True)
+    stride: int = static(default=1, converter=count_of("stride", ObserverError), kw_only=True)
     name: str = static(default="mean_square_displacement", kw_only=True)
 
     def record(self, particles: Particles) -> PyTree:
@@ -180,10 +175,10 @@ class VelocityAutocorrelation(AbstractCorrelation):
     """
 
     interval: int = static(converter=check_interval)
-    lags: int = static()
+    lags: int = static(converter=count_of("lags", ObserverError))
     component: str | None = static(default=None, kw_only=True)
     species: int | None = static(default=None, kw_only=True)
-    stride: int = static(default=1, kw_only=True)
+    stride: int = static(default=1, converter=count_of("stride", ObserverError), kw_only=True)
     name: str = static(default="velocity_autocorrelation", kw_only=True)
 
     def record(self, particles: Particles) -> PyTree:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from physkit.core import (
-    ParameterError,
     PyTree,
+    count_of,
     instantiate_zero_tangents,
     linear_call,
     nonzero_tangents,
@@ -45,11 +45,7 @@ class Binomial(AbstractAdjoint):
     **Reference:** Griewank & Walther, ACM Trans. Math. Softw. 26, 19 (2000), Algorithm 799.
     """
 
-    checkpoints: int = static()
-
-    def __check_init__(self):
-        if not isinstance(self.checkpoints, int) or self.checkpoints < 1:
-            raise ParameterError(f"Binomial keeps at least one state; got {self.checkpoints!r}")
+    checkpoints: int = static(converter=count_of("checkpoints"))
 
     def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
         if length == 1:

@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from physkit.core import ParameterError, PyTree, static
+from physkit.core import PyTree, count_of, static
 
 from ._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate
 
@@ -24,13 +24,7 @@ class NestedCheckpoint(AbstractAdjoint):
     **Reference:** Griewank & Walther, Evaluating Derivatives, 2nd ed., §12 (two-level checkpointing).
     """
 
-    max_unsplit: int = static(default=8)
-
-    def __check_init__(self):
-        if not isinstance(self.max_unsplit, int) or self.max_unsplit < 1:
-            raise ParameterError(
-                f"max_unsplit is a number of steps, 1 or more; got {self.max_unsplit!r}"
-            )
+    max_unsplit: int = static(default=8, converter=count_of("max_unsplit"))
 
     def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
         if length <= self.max_unsplit:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, param, static
+from physkit.core import ParameterError, ShapeError, count_of, param, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -31,13 +31,8 @@ class KolmogorovForcing(AbstractEquation):
     """
 
     amplitude: Float[Array, ""] = param()
-    wavenumber: int = static(default=4)
+    wavenumber: int = static(default=4, converter=count_of("wavenumber"))
     component: str | None = static(default=None)
-
-    def __check_init__(self):
-        n = self.wavenumber
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ParameterError(f"a whole number of waves fits into the box: 1, 2, …; got {n!r}")
 
     def steady(self, field: Field) -> Field:
         grid = field.grid
