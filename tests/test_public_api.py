@@ -26,6 +26,7 @@ PLUMBING = {
         "c_compiler", "kernels_are_used", "map_on_gpus", "map_stencil", "native_code_is_used",
         "native_or_xla", "search_neighbors", "sum_on_gpus", "sum_over_partners",
     },
+    "coupling": {"require_box_of_grid"},
     "html": {
         "Markup", "curve", "data_uri", "describe_shape", "describe_values", "escape", "expandable", "facts",
         "field_picture", "fragment", "image", "page", "paragraph", "points", "read", "render_tree",

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from ._particle_mesh import ParticleMesh as ParticleMesh
     from ._particle_mesh_ewald import ParticleMeshEwald as ParticleMeshEwald
     from ._passive_tracers import PassiveTracers as PassiveTracers
-    from ._transfer import deposit as deposit, interpolate as interpolate
+    from ._transfer import (
+        deposit as deposit,
+        interpolate as interpolate,
+        require_box_of_grid as require_box_of_grid,
+    )
     from .immersed._immersed_body import ImmersedBody as ImmersedBody
     from .immersed._immersed_motion import ImmersedMotion as ImmersedMotion
 else:

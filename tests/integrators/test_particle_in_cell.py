@@ -307,6 +307,9 @@ def test_wrong_input_is_explained():
     complex_light = ElectromagneticField.of(grid, mode="TE", dtype=complex)
     with pytest.raises(ParameterError, match="real fields"):
         simulate(simulation, {"light": complex_light, "ions": ions}, 1)
+    elsewhere = ions.replace(space=Box(1.5 * np.asarray(grid.space.lengths)))
+    with pytest.raises(ParameterError, match="ParticleInCell: the particles' box"):
+        simulate(simulation, start | {"ions": elsewhere}, 1)
     for integrator in (RelativisticMotion, pk.Boris):
         with pytest.raises(ParameterError, match="turns charges about B: give a number"):
             integrator(None)

@@ -19,7 +19,14 @@ from physkit.core import (
     replace_fields,
     scale_array,
 )
-from physkit.coupling import CIC, AbstractKernel, deposit, deposit_current, interpolate
+from physkit.coupling import (
+    CIC,
+    AbstractKernel,
+    deposit,
+    deposit_current,
+    interpolate,
+    require_box_of_grid,
+)
 from physkit.fields import ElectromagneticField, Field
 from physkit.fields.equations import Maxwell
 from physkit.fields.operators import average, difference, staggered_divergence
@@ -122,6 +129,11 @@ class ParticleInCell(AbstractStateless):
 
     def check_step(self, state: State, dt: StepSize) -> None:
         self.maxwell.check_step(state, dt)
+        grid = self.maxwell.field(state).grid
+        for name in self.species:
+            require_box_of_grid(
+                charged_particles(self, state, name).space, grid, type(self).__name__
+            )
 
     def step(self, plan: Plan, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         field = self.maxwell.field(state)
