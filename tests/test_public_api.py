@@ -34,7 +34,7 @@ PLUMBING = {
     },
     "core": {
         "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "count_of",
-        "describe",
+        "is_rectangular", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",
         "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",

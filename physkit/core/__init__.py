@@ -132,6 +132,7 @@ from .calls._conversions import (
     as_key as as_key,
     as_state as as_state,
     count_of as count_of,
+    is_rectangular as is_rectangular,
     note_precision as note_precision,
 )
 from .calls._explain import (

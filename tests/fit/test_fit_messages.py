@@ -119,7 +119,10 @@ def test_a_column_of_a_table_is_data():
         def __rsub__(self, other):
             raise AssertionError("the objective sees numbers")
 
-    assert fit_decay(data=Column()).values == fit_decay().values
+    for data in (Column(), list(map(float, SAMPLE)), np.array(SAMPLE, object)):
+        assert fit_decay(data=data).values == fit_decay().values
+    with pytest.raises(pk.errors.ObjectiveError, match="an array of what is no number"):
+        fit_decay(data=np.array(["a", None], object))
 
 
 def test_wrong_arguments_are_refused():

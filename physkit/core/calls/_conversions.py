@@ -112,7 +112,7 @@ def as_arrays(tree: Any) -> Any:
     """A pytree of arrays: nested lists of plain numbers become one array each, NumPy arrays JAX's."""
     if isinstance(tree, dict):
         return {name: as_arrays(part) for name, part in tree.items()}
-    if isinstance(tree, list | tuple) and _is_rectangular(tree):
+    if isinstance(tree, list | tuple) and is_rectangular(tree):
         return jnp.asarray(tree, _float_dtype(tree))
     if type(tree) in (list, tuple):
         return type(tree)(as_arrays(part) for part in tree)
@@ -145,7 +145,7 @@ def _convert(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _convert(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        if _is_rectangular(value):
+        if is_rectangular(value):
             return jnp.asarray(value, _float_dtype(value))
         parts = [_convert(part) for part in value]
         # Named tuples take their fields one by one.
@@ -169,13 +169,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex) and not isinstance(value, bool)
 
 
-def _is_rectangular(value: Any) -> bool:
+def is_rectangular(value: Any) -> bool:
     """Whether nested lists hold nothing but numbers, in rows of equal length."""
     if not isinstance(value, list | tuple) or hasattr(value, "_fields") or not value:
         return False
     if all(_is_number(part) for part in value):
         return True
-    return all(_is_rectangular(part) for part in value) and len({np.shape(p) for p in value}) == 1
+    return all(is_rectangular(part) for part in value) and len({np.shape(p) for p in value}) == 1
 
 
 def _float_dtype(value: Any) -> np.dtype:

@@ -18,21 +18,6 @@ from physkit.core import (
 MIN_EPOCHS = 20  # of which a tenth has a scatter
 
 
-def require_arrays(data: PyTree) -> None:
-    """**Errors:** `ParameterError` for data in lists of numbers: of these no batch takes rows."""
-    if any(map(_is_list_of_numbers, jax.tree.leaves(data, is_leaf=_is_list_of_numbers))):
-        raise ParameterError(
-            "batch_rows takes rows of arrays, and a list of numbers is none: give numpy.asarray(…) as data"
-        )
-
-
-def _is_list_of_numbers(data: PyTree) -> bool:
-    leaves = jax.tree.leaves(data)
-    return (
-        isinstance(data, list) and bool(leaves) and all(isinstance(x, int | float) for x in leaves)
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Batches:
     """Rows in an order drawn anew for each epoch, so many at a time.

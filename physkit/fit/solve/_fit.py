@@ -27,7 +27,6 @@ from physkit.simulate import Progress
 
 from .._program import compile_by_content
 from .._select import select
-from ..descent._batches import require_arrays
 from ..uncertainty._fisher_spectrum import fisher_spectrum
 from ..uncertainty._standard_errors import (
     AbstractErrors,
@@ -110,7 +109,7 @@ def fit(
     - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()`, `LBFGS()` or an optimizer
       of optax, plain or in `Optax(…, steps, patience)`, for losses; `CMAES()`, `OpenES()` or
       `DifferentialEvolution()` for losses without derivatives.
-    - `data`: handed to the objective.
+    - `data`: handed to the objective; lists of numbers, and columns of pandas, as arrays.
     - `errors`: `IndependentErrors()` (default) or `AutocorrelatedErrors()` for residuals, `Likelihood()` for
       a loss that is −log likelihood; a loss as such has no standard errors.
     - `starts`: how many, the model's own and others about it, all side by side; or arrays `[s, *shape]`
@@ -160,8 +159,6 @@ def fit(
             "wall_time": wall_time,
         }
         refuse_for_gradients(of_searches)
-        if isinstance(method, Optax) and method.batch_rows is not None:
-            require_arrays(data)
     # A search differentiates nothing: adjoints that store nothing will do.
     mode = "forward" if searches else jac
     problem, inputs = make_problem(

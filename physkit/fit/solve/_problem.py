@@ -20,6 +20,8 @@ from physkit.core import (
     array_bytes,
     as_device_array,
     call_user_function,
+    describe,
+    is_rectangular,
     replace_fields,
     static,
 )
@@ -276,15 +278,28 @@ def require_finite(
 
 
 def _as_numbers(data: PyTree) -> PyTree:
-    """`data` with columns of pandas, and whatever else has the numbers of an array, as arrays of NumPy."""
+    """`data` with lists of numbers, columns of pandas, and whatever else can be an array as arrays of NumPy.
+
+    **Errors:** `ObjectiveError` for an array of objects that are no numbers.
+    """
+
+    def is_list(x: PyTree) -> bool:
+        return isinstance(x, list) and is_rectangular(x)
 
     def convert(x: Any) -> Any:
-        if eqx.is_array_like(x) or not hasattr(x, "__array__"):
+        is_objects = isinstance(x, np.ndarray) and x.dtype == object
+        if not (is_list(x) or is_objects or (hasattr(x, "__array__") and not eqx.is_array_like(x))):
             return x
         numbers = np.asarray(x)
+        try:
+            numbers = numbers.astype(float) if is_objects else numbers
+        except (TypeError, ValueError):
+            raise ObjectiveError(
+                f"data hold an array of what is no number: {describe(x)}"
+            ) from None
         return numbers if numbers.dtype.kind in "biufc" else x
 
-    return jax.tree.map(convert, data)
+    return jax.tree.map(convert, data, is_leaf=is_list)
 
 
 def _count_missing(data: PyTree) -> int:
