@@ -13,18 +13,15 @@ from physkit.core import (
     AbstractExactComponent,
     Fault,
     NotReversible,
-    ParameterError,
     PyTree,
     Rate,
     ScaledFixedPoint,
     ShapeError,
-    as_parameter,
     call_user_function,
     cast_floats,
     data as evolving,
     describe,
     explain_call,
-    note_precision,
     replace_fields,
     replicate,
     static,
@@ -46,6 +43,7 @@ from physkit.html import field_picture, read
 
 from ._field_increment import FieldIncrement
 from ._field_reductions import AbstractFieldReductions
+from ._field_values import as_replacement, as_values
 from ._spectrum import Spectrum
 from ._wall_values import has_prescribed_walls, wall_values_imposed, zero_on_walls
 
@@ -102,19 +100,9 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         vector: bool = False,
     ):
         location = grid.cell if location is None else location
-        if callable(data):
-            raise ParameterError(
-                "data is an array; a function of the coordinates goes to Field.from_function(grid, function)"
-            )
-        note_precision(data)
-        array, points = as_parameter(data), grid.local_shape_at(location)
+        array, points = as_values(data, grid, location), grid.local_shape_at(location)
         if array.ndim == 0:
             array = jnp.broadcast_to(array, ((grid.dimension,) if vector else ()) + points)
-        if array.shape[array.ndim - grid.dimension :] != points or array.ndim < grid.dimension:
-            raise ShapeError(
-                f"data of shape {array.shape} on a grid that has {points} points at {location!r}: the "
-                "last axes of data are those of the grid"
-            )
         if vector and array.shape[: array.ndim - grid.dimension] != (grid.dimension,):
             raise ShapeError(
                 f"a vector on this grid is [{grid.dimension}, *{points}]; got {array.shape}"
@@ -236,12 +224,15 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         """`function` of the values, point by point."""
         return self.with_values(function(self.data))
 
-    def with_values(self, values: Array, *, vector: bool | None = None) -> "Field":
-        """Other values at the same points, without a boundary of their own."""
+    def with_values(
+        self, values: Array, *, vector: bool | None = None, location: Location | None = None
+    ) -> "Field":
+        """Other values, at the same points if `location` is left out, without a boundary of their own."""
         return self.replace(
             data=values,
             boundary=unknown_boundaries(self.grid.periodic),
             vector=self.vector if vector is None else vector,
+            location=self.location if location is None else location,
         )
 
     def normalized(self) -> "Field":
@@ -343,10 +334,15 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         return FieldIncrement(self.data, self.location)
 
     def replace(self, **leaves: PyTree) -> "Field":
-        """A copy with some parts replaced, unchecked."""
+        """A copy with some parts replaced; numbers and lists become arrays, as at the start.
+
+        **Errors:** `ShapeError` for data of other points than the grid's. Values are not checked.
+        """
         if "data" in leaves:
+            where = leaves.get("grid", self.grid), leaves.get("location", self.location)
+            data = as_replacement(leaves["data"], *where, self.data)
             # What was computed from the old data, or stood for it, does not fit the new.
-            leaves = {"coefficients": None, "fixed_point": None, **leaves}
+            leaves = {"coefficients": None, "fixed_point": None, **leaves, "data": data}
         return replace_fields(self, leaves)
 
     def shard(self, devices: tuple[int, ...]) -> "Field":
@@ -386,11 +382,15 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         if fixed_point is not None:
             integers = jax.tree.map(points, fixed_point.fixed_point)
             fixed_point = replace_fields(others(fixed_point), {"fixed_point": integers})
-        return self.replace(
-            data=points(self.data),
-            grid=others(self.grid),
-            boundary=others(self.boundary),
-            fixed_point=fixed_point,
+        return replace_fields(
+            self,
+            {
+                "data": points(self.data),
+                "grid": others(self.grid),
+                "boundary": others(self.boundary),
+                "coefficients": None,
+                "fixed_point": fixed_point,
+            },
         )
 
 

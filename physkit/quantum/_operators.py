@@ -17,6 +17,7 @@ from physkit.core import (
     ShapeError,
     call_user_function,
     describe,
+    drop_outdated_programs,
     param,
     scale_array,
     static,
@@ -61,6 +62,7 @@ class AbstractOperator(Module):
 
     def matrix(self, dims: Sequence[int], t: ArrayLike = 0.0) -> Complex[Array, "D D"]:
         """The operator at time `t` as a matrix, subsystem 0 most significant: for small systems."""
+        drop_outdated_programs(self)
         return _matrix(self, tuple(dims), jnp.asarray(t, float))
 
     def driven(self, envelope: Any, args: Any = None) -> "Driven":

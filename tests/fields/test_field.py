@@ -181,6 +181,23 @@ def test_a_field_inside_vmap_and_scan_keeps_its_structure(grid):
     np.testing.assert_allclose(both[1], 2 * both[0])
 
 
+def test_replaced_data_are_converted_as_at_the_start(grid):
+    cell = Field(jnp.ones(grid.shape, jnp.float32), grid)
+    for data in (
+        np.full(grid.shape, 2),
+        np.full(grid.shape, 2.0).tolist(),
+        2,
+        jnp.full(grid.shape, 2),
+    ):
+        found = cell.replace(data=data)
+        assert isinstance(found.data, jax.Array)
+        assert found.data.dtype == jnp.float32
+        np.testing.assert_array_equal(found.data, np.full(grid.shape, 2.0))
+    assert cell.replace(data=1j).data.dtype == jnp.complex64
+    edge = cell.with_values(cell.data, location=grid.face("x"))
+    assert edge.location == grid.face("x")
+
+
 def test_bad_input_is_an_error(grid, channel):
     cell, face = Field(1.0, grid), Field(1.0, grid, grid.face("x"))
     with pytest.raises(ShapeError, match=r"one field sits at face\(x\), the other at cell"):
@@ -191,6 +208,8 @@ def test_bad_input_is_an_error(grid, channel):
         _ = cell + Field(1.0, Grid([1.0, 1.0], (16, 12)))
     with pytest.raises(ShapeError, match=r"data of shape \(3, 3\) on a grid that has \(16, 12\)"):
         Field(jnp.zeros((3, 3)), grid)
+    with pytest.raises(ShapeError, match=r"data of shape \(3, 3\) on a grid that has \(16, 12\)"):
+        cell.replace(data=jnp.zeros((3, 3)))
     with pytest.raises(ShapeError, match="a vector on this grid is"):
         Field(jnp.zeros((3, 16, 12)), grid, vector=True)
     with pytest.raises(ParameterError, match="no boundary at y_low, y_high"):

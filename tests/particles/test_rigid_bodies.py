@@ -260,6 +260,14 @@ def test_sites_of_atoms_in_si_units():
     assert RigidBodies.from_sites(sites.astype(np.float64), 1e-26).inertia.min() > 0
 
 
+def test_replaced_arrays_are_converted_as_at_the_start():
+    bodies = water()
+    moved = bodies.replace(velocity=np.ones(bodies.velocity.shape, int).tolist())
+    assert moved.velocity.dtype == bodies.velocity.dtype
+    with pytest.raises(ShapeError, match="velocity"):
+        bodies.replace(velocity=np.ones(3))
+
+
 def test_a_force_of_another_shape_is_an_error():
     class Wrong(pk.AbstractForce):
         component: None = None

@@ -22,6 +22,7 @@ from physkit.core import (
     as_arrays,
     as_count,
     as_key,
+    drop_outdated_programs,
     explain_call,
 )
 
@@ -89,6 +90,7 @@ def bootstrap(
     **Reference:** Efron & Tibshirani, An Introduction to the Bootstrap (1993), ch. 6 and 13; McCarthy &
     Snowden, NCHS Series 2, 95 (1985), for n − 1.
     """
+    drop_outdated_programs(statistic)
     key = require_key(key)
     resamples = as_count(resamples, "resamples", ParameterError)
     if resamples < 2:

@@ -173,7 +173,7 @@ def _unit_noise(key: Array, field: Field, axis: int | None = None) -> Field:
     values = draw.astype(field.real_dtype) / jnp.sqrt(grid.cell_volume)
     if not field.is_real:
         values = jax.lax.complex(values[0], values[1]) * float(np.sqrt(0.5))
-    noise = field.with_values(values).replace(location=location)
+    noise = field.with_values(values, location=location)
     # Nothing is moved through walls.
     closed = axis is not None and not all(grid.periodic)
     return noise.with_boundary(Dirichlet(0.0)) if closed else noise

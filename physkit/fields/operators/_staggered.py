@@ -123,7 +123,7 @@ def _fourth_order_step(u: Field, axis: int) -> Array:
 
 
 def _place_half_a_cell_off(u: Field, values: Array, axis: int) -> Field:
-    return u.with_values(values).replace(location=u.location.staggered_along(axis))
+    return u.with_values(values, location=u.location.staggered_along(axis))
 
 
 def _require_one_per_axis(v: Sequence[Field]) -> None:

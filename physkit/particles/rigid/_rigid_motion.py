@@ -25,6 +25,7 @@ from physkit.core import (
 )
 
 from .._abstract_bodies import AbstractBodies
+from .._arguments import as_replacement
 from .._fixed_point_particles import FixedPointParticles
 from ._fixed_point_bodies import FixedPointBodies
 from ._free_rotation import rotate_freely
@@ -193,7 +194,13 @@ class AbstractRigidMotion(AbstractBodies):
         return displacement, self.velocity - other.velocity, turned, self.spin - other.spin
 
     def replace(self, **leaves: Any) -> "AbstractRigidMotion":
-        """A copy with some arrays or the space replaced. The new values are not checked."""
+        """A copy with some arrays or the space replaced; numbers and lists become arrays, as at the start.
+
+        **Errors:** `ShapeError` for positions, velocities, … of another shape. Values are not checked.
+        """
+        for name in (name for name in self.evolving_leaves if name in leaves):
+            old = getattr(self, name)
+            leaves[name] = as_replacement(leaves[name], old.shape, old.dtype, name)
         if {*self.evolving_leaves, "image", "space"} & set(leaves):
             leaves = {"fixed_point": None, **leaves}  # the present one belongs to the old numbers
         return replace_fields(self, leaves)

@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 
-from physkit.core import DeclarationError, Module, ShapeError, as_key, describe, static
+from physkit.core import (
+    DeclarationError,
+    Module,
+    ShapeError,
+    as_key,
+    describe,
+    drop_outdated_programs,
+    static,
+)
 
 from .._channels import AbstractChannel, ChannelOnAxes
 from .._density_matrix import DensityMatrix
@@ -70,6 +78,7 @@ class Circuit(Module):
                 f"a circuit on {self.num_sites} subsystems; the state has {len(state.dims)}"
             )
         check_own_operations(self.gates, state.dims)
+        drop_outdated_programs(self)
         return _run(self, state)
 
     @property
@@ -95,6 +104,7 @@ class Circuit(Module):
         The mean of |ψ⟩⟨ψ| over keys is what the circuit makes of `state.density()`.
         """
         check_own_operations(self.gates, state.dims)
+        drop_outdated_programs(self)
         return _sample(self, state, as_key(key))
 
 

@@ -94,7 +94,7 @@ def diagnose(
             "diagnose needs an error raised by run, or (simulation, carry, steps), or (simulation, "
             "state, folder=…)"
         )
-    drop_outdated_programs(sim)
+    drop_outdated_programs(sim, carry)
     if not isinstance(carry, Carry):
         carry = init(sim, carry)
     sim = cast_floats(sim, float_dtype(carry.state))

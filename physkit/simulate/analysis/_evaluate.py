@@ -47,7 +47,7 @@ def evaluate(
     trace: what a cache that is too small would get wrong is NaN there.
     """
     require_simulation("evaluate", sim, state)
-    drop_outdated_programs(sim, quantities)
+    drop_outdated_programs(sim, state, quantities)
     observers = (as_observer(quantities),) if quantities or not sim.observers else sim.observers
     sim = eqx.tree_at(lambda s: (s.observers, s.guards), sim, (observers, ()))
     state, key = as_state(state), as_key(key)

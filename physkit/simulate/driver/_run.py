@@ -118,7 +118,7 @@ def run(
     belong here.
     """
     require_simulation("run", sim, carry_or_state, steps)
-    drop_outdated_programs(sim)
+    drop_outdated_programs(sim, carry_or_state)
     require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     if not is_concrete((eqx.filter(sim, eqx.is_array), eqx.filter(carry_or_state, eqx.is_array))):

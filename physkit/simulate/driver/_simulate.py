@@ -121,7 +121,7 @@ def simulate(
     states (`run` does so by itself).
     """
     require_simulation("simulate", sim, carry_or_state, steps)
-    drop_outdated_programs(sim)
+    drop_outdated_programs(sim, carry_or_state)
     require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     count_blocks(sim, steps)

@@ -87,7 +87,7 @@ def init(
     when the force is not; `ObserverError` when two observers record one name.
     """
     require_simulation("init", sim, state)
-    drop_outdated_programs(sim)
+    drop_outdated_programs(sim, state)
     return init_and_observe(sim, as_state(state), as_key(key), capacity, observes=False)[0]
 
 

@@ -106,7 +106,7 @@ def streamfunction(water: CGridShallowWaterState) -> Field:
     increments = v.data * v.grid.spacing[0]
     wall = jnp.zeros((1, increments.shape[1]), increments.dtype)
     psi = jnp.concatenate([wall, jnp.cumsum(increments, axis=0)])
-    return v.with_values(psi).replace(location=v.grid.node)
+    return v.with_values(psi, location=v.grid.node)
 
 
 @explain_system

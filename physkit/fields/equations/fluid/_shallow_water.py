@@ -113,7 +113,7 @@ class ShallowWater(AbstractTendency):
         water = self._require_water(state)
         n, m = water.grid.local_shape_at(water.grid.node)
         q = _window(self._vorticity(water, *_pad_parts(water)), 0, n, 0, m)
-        return water.depth.with_values(q).replace(location=water.grid.node)
+        return water.depth.with_values(q, location=water.grid.node)
 
     # --- inside ---------------------------------------------------------------------------------
 

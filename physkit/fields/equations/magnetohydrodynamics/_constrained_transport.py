@@ -43,7 +43,7 @@ def edge_field(
             total = part if total is None else total + part
     location = electric[0].location.staggered_along(axes[1])
     assert total is not None
-    return electric[0].with_values(0.25 * total).replace(location=location)
+    return electric[0].with_values(0.25 * total, location=location)
 
 
 def odd_at_mirrors(boundary: Boundaries) -> Boundaries:

@@ -15,6 +15,8 @@ from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     PyTree,
+    drop_outdated_programs,
+    is_tracing,
     linear_call,
     nonzero_tangents,
     partition_by_tangent,
@@ -58,6 +60,7 @@ def pair_sum(
 
     **Returns:** the pytree of terms, summed, `[n …]`; differentiable in `particles` and `context`.
     """
+    _drop_outdated(kernel, context)
     return _sum(kernel, exchange_sign, particles, context, pairs, None)[0]
 
 
@@ -86,6 +89,7 @@ def exact_pair_sum(
 
     **Returns:** the sums, NaN where they left that range, and whether all are in range.
     """
+    _drop_outdated(kernel, context)
     out, in_range = _sum(kernel, exchange_sign, particles, context, pairs, quantum)
 
     def poison(x: Array) -> Array:
@@ -93,6 +97,11 @@ def exact_pair_sum(
         return with_tangent_of(_where(in_range > 0, x, jnp.nan), x)
 
     return jax.tree.map(poison, out), jnp.all(in_range > 0)
+
+
+def _drop_outdated(kernel: PairFunction, context: PyTree) -> None:
+    if not is_tracing():  # the verbs of simulations do so before they trace
+        drop_outdated_programs(kernel, context)
 
 
 def _where(
