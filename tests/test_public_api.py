@@ -107,6 +107,7 @@ PLUMBING = {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "LOCK_NAME", "LabeledArray",
         "Output",
         "RECORDING_SUFFIXES", "RestoredCheckpoint", "TEMPORARY_PREFIX", "Table", "collect_provenance",
+        "write_npz_file",
         "compare_identities", "create_exclusively", "damaged_error", "describe_array", "describe_numbers",
         "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
         "is_trajectory", "load_component", "make_folder", "named_leaves", "open",

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Inexact
 
@@ -165,9 +166,9 @@ class Field(AbstractFieldReductions, AbstractExactComponent):
         """One component, with the boundary that it has as part of the whole."""
         if not self.components:
             raise ShapeError("this field has no components; its values are field.data")
-        if not isinstance(component, int) or not -len(self) <= component < len(self):
+        if not isinstance(component, int | np.integer) or not -len(self) <= component < len(self):
             raise IndexError(f"no component {component!r}: there are {len(self)}, counted from 0")
-        component %= len(self)
+        component = int(component) % len(self)
         # Walls know components: of a vector a mirror turns one, of a scalar none.
         sides = tuple(
             pair and tuple(s.for_component(component, k if self.vector else None) for s in pair)

@@ -45,8 +45,11 @@ class AbstractObserver(Module):
     interval: eqx.AbstractVar[int | None]
     # What a run raises when this observer is one of its guards and its frame is false.
     fault: ClassVar[Fault] = Fault.GUARD
-    # Whether it accumulates samples at equal intervals of time, so that it cannot go on with another dt.
-    needs_equal_times: ClassVar[bool] = False
+
+    @property
+    def needs_equal_times(self) -> bool:
+        """Whether its samples must be equally far apart in time, so that it cannot go on with another dt."""
+        return False
 
     def init(self, snapshot: Snapshot) -> PyTree:
         """The observer's state before its first observation.

@@ -31,6 +31,10 @@ class PerReplica(AbstractObserver):
     def fault(self) -> Fault:
         return self.observer.fault
 
+    @property
+    def needs_equal_times(self) -> bool:
+        return self.observer.needs_equal_times
+
     def with_interval(self, interval: int) -> "PerReplica":
         return PerReplica(self.observer.with_interval(interval))
 
@@ -40,6 +44,9 @@ class PerReplica(AbstractObserver):
     def check_start(self, state: State) -> None:
         for k in range(state.num_replicas):
             self.observer.check_start(state.replica(k))
+
+    def check_step(self, dt: Float[Array, ""]) -> None:
+        self.observer.check_step(dt)
 
     def __call__(self, snapshot: Snapshot, observer_state: PyTree) -> tuple[Frame, PyTree]:
         return _map_snapshots(self.observer, snapshot, observer_state)

@@ -170,10 +170,12 @@ def maxwell_boltzmann(
     number = concrete_value(temperature)
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")
-    has_more = particles.num_rotations or particles.frozen is not None
-    if remove_momentum and particles.num_particles == 1 and not has_more and number != 0:
+    frozen = None if particles.frozen is None else concrete_value(particles.frozen)
+    num_mobile = particles.num_particles - (0 if frozen is None else int(frozen.sum()))
+    if remove_momentum and num_mobile == 1 and not particles.num_rotations and number != 0:
         raise ParameterError(
-            "without total momentum a single particle is at rest at any temperature: give remove_momentum=False"
+            "without total momentum a single mobile particle is at rest at any temperature: give "
+            "remove_momentum=False"
         )
     target = as_parameter(temperature)
     return _maxwell_boltzmann(key, particles, target, remove_momentum, exact)

@@ -170,20 +170,28 @@ def _write_mp4(pictures: Iterable[Picture], path: Path, fps: int) -> None:
 
     # Raw pixels go through a pipe: one picture is in memory at a time, and no file for each is written.
     process, size = None, None
-    for picture in pictures:
+    try:
+        for picture in pictures:
+            if process is None:
+                # Started with the first picture, whose size it must be told.
+                size = f"{picture.width}x{picture.height}"
+                command = (
+                    f"ffmpeg -y -loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {fps} -i -"
+                )
+                command += " -c:v libx264 -pix_fmt yuv420p -crf 18 -movflags +faststart"
+                process = subprocess.Popen(
+                    [*command.split(), str(path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+                )
+            try:
+                process.stdin.write(picture.tobytes())
+            except BrokenPipeError:
+                break  # it has ended, and its message says why
         if process is None:
-            # Started with the first picture, whose size it must be told.
-            size = f"{picture.width}x{picture.height}"
-            command = (
-                f"ffmpeg -y -loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {fps} -i -"
-            )
-            command += " -c:v libx264 -pix_fmt yuv420p -crf 18 -movflags +faststart"
-            process = subprocess.Popen(
-                [*command.split(), str(path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-        process.stdin.write(picture.tobytes())
-    if process is None:
-        raise ParameterError("no frames to draw")
-    _, message = process.communicate()
+            raise ParameterError("no frames to draw")
+        _, message = process.communicate()
+    finally:
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
     if process.returncode:
         raise MissingExtraError(f"ffmpeg could not write the film: {message.decode().strip()}")

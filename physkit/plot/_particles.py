@@ -105,11 +105,13 @@ def _with_three_coordinates(p: Particles) -> np.ndarray:
 def _radii(p: Particles, radius: Numbers | None) -> np.ndarray:
     if radius is None:
         x = np.asarray(p.position, float)
-        volume = float(p.space.volume)
+        volume, dimension = float(p.space.volume), x.shape[1]
         if not np.isfinite(volume):
-            # Free space: the volume of the box that the particles fill.
-            volume = float(np.prod(np.ptp(x, axis=0) + 1e-12))
-        radius = 0.4 * (volume / max(len(x), 1)) ** (1 / x.shape[1])
+            # Free space: the volume of the box that the particles fill, without axes of no extent.
+            extents = np.ptp(x, axis=0) if len(x) else np.zeros(0)
+            extents = extents[extents > 0]
+            volume, dimension = float(np.prod(extents)), max(len(extents), 1)
+        radius = 0.4 * (volume / max(len(x), 1)) ** (1 / dimension)
     radii = np.asarray(radius, float)
     if radii.ndim and radii.shape != (p.num_particles,):
         raise ShapeError(f"radius is one number or [{p.num_particles}]; got shape {radii.shape}")

@@ -13,7 +13,7 @@ from physkit.core import (
     as_key,
     at_full_precision,
     describe,
-    safe_maximum,
+    safe_divide,
     scale_array,
     vdot,
 )
@@ -99,7 +99,46 @@ def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
     if isinstance(a, StateVector):
         flat = a.array.reshape(-1)
         return vdot(flat, b.matrix() @ flat).real
-    w, v = jnp.linalg.eigh(a.matrix())
-    root = scale_array(v, jnp.sqrt(safe_maximum(w, 0))) @ jnp.conj(v.T)
-    inner = jnp.linalg.eigvalsh(root @ b.matrix() @ root)
-    return jnp.sum(jnp.sqrt(safe_maximum(inner, 0))) ** 2
+    root = _root(a.matrix())
+    return _trace_of_root(root @ b.matrix() @ root) ** 2
+
+
+@jax.custom_jvp
+def _root(matrix: Array) -> Array:
+    """√A of a positive semidefinite matrix."""
+    return _root_and_its_parts(matrix)[0]
+
+
+@_root.defjvp
+def _root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # √A d√A + d√A √A = dA. A state stays one to first order, so that nothing changes where both roots are 0;
+    # the derivative of eigenvectors would not exist there.
+    root, roots, v = _root_and_its_parts(*primals)
+    change = jnp.conj(v.T) @ tangents[0] @ v
+    both = roots[:, None] + roots[None]
+    return root, v @ scale_array(change, safe_divide(jnp.ones_like(both), both)) @ jnp.conj(v.T)
+
+
+def _root_and_its_parts(matrix: Array) -> tuple[Array, Array, Array]:
+    w, v = jnp.linalg.eigh(matrix)
+    roots = _roots(w)
+    return scale_array(v, roots) @ jnp.conj(v.T), roots, v
+
+
+@jax.custom_jvp
+def _trace_of_root(matrix: Array) -> Array:
+    """tr √A of a positive semidefinite matrix."""
+    return jnp.sum(_roots(jnp.linalg.eigvalsh(matrix)))
+
+
+@_trace_of_root.defjvp
+def _trace_of_root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    _, roots, v = _root_and_its_parts(*primals)
+    change = jnp.real(jnp.sum(jnp.conj(v) * (tangents[0] @ v), axis=0))
+    return jnp.sum(roots), jnp.sum(change * safe_divide(jnp.full_like(roots, 0.5), roots))
+
+
+def _roots(eigenvalues: Array) -> Array:
+    """Their roots; 0 for what rounding leaves of an eigenvalue 0."""
+    rounding = len(eigenvalues) * jnp.finfo(eigenvalues.dtype).eps * jnp.max(eigenvalues)
+    return jnp.sqrt(jnp.where(eigenvalues > rounding, eigenvalues, 0))

@@ -14,6 +14,7 @@ from jaxtyping import Array, Complex, Float
 from physkit.core import (
     DeclarationError,
     Module,
+    Network,
     ShapeError,
     call_user_function,
     describe,
@@ -212,7 +213,9 @@ class Driven(AbstractOperator):
             raise DeclarationError(
                 f"an envelope is a function of t, e.g. lambda t: jnp.cos(t); got {describe(envelope)}"
             )
-        is_module = isinstance(envelope, eqx.Module)
+        if isinstance(envelope, eqx.Module) and not isinstance(envelope, Module):
+            envelope = Network(envelope)
+        is_module = isinstance(envelope, Module)
         self.operator, self.args, self.is_conjugate = operator, args, is_conjugate
         self.envelope = envelope if is_module else None
         self.function = None if is_module else envelope

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         is_holder_gone as is_holder_gone,
         read_holder as read_holder,
     )
+    from ._npz import write_npz_file as write_npz_file
     from ._provenance import (
         collect_provenance as collect_provenance,
         provenance_changes as provenance_changes,

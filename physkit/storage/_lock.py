@@ -209,7 +209,9 @@ def _start_time(process: object) -> str | None:
     try:
         # Field 22 counts clock ticks since boot. Field 2, the command in parentheses, may itself hold
         # blanks and parentheses: count the fields from its last one.
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        # Z and X: it has ended, and its parent has not asked for its result yet.
+        return None if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         pass
     # On Windows `os.kill(process, 0)` would end the process.

@@ -28,7 +28,7 @@ def write_sweep(results: SweepResults, to: Path, frames: slice | None = None) ->
     """
     import numpy as np
 
-    from physkit.storage import make_folder, write_atomically, write_dataframe
+    from physkit.storage import make_folder, write_atomically, write_dataframe, write_npz_file
 
     make_folder(to.parent)
     if to.suffix in (".parquet", ".feather"):
@@ -51,7 +51,7 @@ def write_sweep(results: SweepResults, to: Path, frames: slice | None = None) ->
         arrays |= {name: np.asarray(results[name]) for name in results}
         # Through memory, so that a reader never meets half a file.
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
+        write_npz_file(buffer, arrays, compressed=True)
         write_atomically(to, buffer.getbuffer())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from physkit.core import MissingExtraError, ParameterError, SweepError, explain_class
+from physkit.core import MissingExtraError, ParameterError, SweepError, as_count, explain_class
 from physkit.parallel import environment_variable
 from physkit.simulate import Progress
 from physkit.storage import make_folder
@@ -49,10 +49,9 @@ class LocalWorkers:
     gpus: int = 0
 
     def __post_init__(self):
-        if self.workers < 1 or self.gpus < 0:
-            raise ParameterError(
-                f"LocalWorkers needs workers ≥ 1 and gpus ≥ 0; got {self.workers} and {self.gpus}"
-            )
+        object.__setattr__(self, "workers", as_count(self.workers, "workers", ParameterError))
+        if self.gpus != 0:  # also of a worker without one
+            object.__setattr__(self, "gpus", as_count(self.gpus, "gpus", ParameterError))
 
 
 @dataclasses.dataclass

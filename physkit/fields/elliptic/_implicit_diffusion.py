@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, explain_call
+from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.geometry import (
     AbstractBoundary,
     Dirichlet,
@@ -48,7 +48,8 @@ def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) ->
     - `amount`: a = ν·dt ≥ 0, length²; one number, or one per component.
     - `varies`: `amount` is one number per cell, the same for all components, and the term ∇·(a∇u).
 
-    **Errors:** `ParameterError` for a complex field beside a `Robin` side with a complex coefficient.
+    **Errors:** `ParameterError` for a complex field beside a `Robin` side with a complex coefficient;
+    `ShapeError` for another number of amounts than components.
 
     **Notes:** `Periodic`, `Dirichlet`, `Neumann`, `Outflow` and `Mirror` sides by fast diagonalization; `Robin`
     by conjugate gradients with multigrid, at cell centers.
@@ -63,6 +64,11 @@ def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) ->
         ]
         return field.replace(data=jax.lax.complex(*parts))
     if field.components:
+        if not varies and amount.size > 1 and amount.shape != field.components:
+            raise ShapeError(
+                f"diffusivities of shape {list(amount.shape)} for {list(field.components)} components: "
+                "give one number, or one per component"
+            )
         shape, flat = (
             field.data.shape,
             field.data.reshape(-1, *field.data.shape[len(field.components) :]),
@@ -72,7 +78,7 @@ def solve_diffusion(field: Field, amount: ArrayLike, *, varies: bool = False) ->
                 field[k]
                 if len(field.components) == 1
                 else field.replace(data=flat[k], vector=False),
-                amount if varies or amount.ndim == 0 else amount.reshape(-1)[k],
+                amount if varies or amount.size == 1 else amount.reshape(-1)[k],
                 varies,
             )
             for k in range(flat.shape[0])

@@ -179,7 +179,7 @@ class LatticeBoltzmann(AbstractTerm):
                 if isinstance(side, FixedPressure):
                     require_positive_density(3 * value / speed**2)
                 elif isinstance(side, Dirichlet | NoSlip):
-                    require_slow([value / speed], "the velocity at a side")
+                    require_slow(list(np.atleast_1d(value / speed)), "the velocity at a side")
 
     def _require_tau(self, number: np.ndarray | None, what: str, limit: float) -> None:
         if number is None or number.dtype == object or float(number) >= limit:

@@ -246,8 +246,8 @@ def require_slow(velocity: Sequence[Array | np.ndarray | np.generic], what: str)
     numbers = [concrete_value(u) for u in velocity]
     if any(x is None or x.dtype == object for x in numbers):
         return
-    speeds = [float(np.max(np.abs(np.asarray(x)))) for x in numbers]
-    mach = float(np.sqrt(3 * np.sum(np.square(speeds))))
+    squared_speed = sum(np.square(np.asarray(x, float)) for x in numbers)
+    mach = float(np.sqrt(3 * np.max(squared_speed)))
     if mach > LARGEST_MACH:
         raise ParameterError(
             f"{what} is at Mach {mach:.3g} of the lattice, whose limit is {LARGEST_MACH}: errors grow with its "

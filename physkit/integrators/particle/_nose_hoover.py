@@ -12,6 +12,7 @@ from physkit.core import (
     ComponentError,
     ParameterError,
     State,
+    count_of,
     data,
     get_component,
     param,
@@ -89,7 +90,7 @@ class NoseHooverChain(AbstractKickFirst):
     temperature: Float[Array, ""] = param()
     period: Float[Array, ""] = param()
     thermostat: str = static(default="thermostat")
-    substeps: int = static(default=1)
+    substeps: int = static(default=1, converter=count_of("substeps"))
 
     def __check_init__(self):
         require_nonnegative(self, "temperature", "period")

@@ -13,6 +13,7 @@ from physkit.core import (
     Fault,
     Frame,
     Module,
+    ObserverError,
     ParameterError,
     State,
     as_parameter,
@@ -58,7 +59,8 @@ class PositivityGuard(AbstractObserver):
     - `interval`: steps between observations.
     - `component`: the component's name; every one that has such quantities if left out.
 
-    **Errors:** `ComponentError` at the start if no component declares a quantity that must be positive.
+    **Errors:** at the start `ComponentError` if no component declares a quantity that must be positive,
+    `ObserverError` if several do on grids of different shapes.
     """
 
     interval: int | None = static(default=1, converter=check_optional_interval)
@@ -114,6 +116,11 @@ class PositivityGuard(AbstractObserver):
         for name, part in components.items():
             quantities = part.positive_quantities() if isinstance(part, AbstractFieldGroup) else {}
             found |= {f"{name} {label}".strip(): x for label, x in quantities.items()}
+            if quantities and grid is not None and part.grid.shape != grid.shape:
+                raise ObserverError(
+                    f"a PositivityGuard looks at one grid; {name!r} has {part.grid.shape} cells, another "
+                    f"component {grid.shape}: give each its own, PositivityGuard(component={name!r})"
+                )
             grid = part.grid if quantities and grid is None else grid
         if grid is None:
             available = sorted(components) if self.component is None else self.component

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, static
+from physkit.core import ObserverError, safe_divide, static
 from physkit.particles import degrees_of_freedom, kinetic_energy
 
 from .._observer import AbstractQuantity
@@ -116,7 +116,7 @@ class Temperature(AbstractQuantity):
     - `component`: one component; all particle components if left out. A single component of several
       bears its share of the d degrees that conservation of momentum takes from all together.
 
-    **Returns:** a scalar, k_B T, energy.
+    **Returns:** a scalar, k_B T, energy; 0 where nothing is free to move.
 
     **Notes:** K includes a drift of the center of mass: remove it first, if there is one.
     """
@@ -125,7 +125,7 @@ class Temperature(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         kinetic = KineticEnergy(self.component)(snapshot)
-        return 2 * kinetic / _degrees(snapshot, self.component)
+        return safe_divide(2 * kinetic, _degrees(snapshot, self.component))
 
 
 def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:

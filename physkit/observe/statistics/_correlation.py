@@ -1,7 +1,6 @@
 """Correlations in time, averaged over many time origins: mean-square displacement, velocity autocorrelation."""
 
 import abc
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -41,7 +40,6 @@ class AbstractCorrelation(AbstractObserver):
     """
 
     interval: eqx.AbstractVar[int]
-    needs_equal_times: ClassVar[bool] = True
 
     lags: eqx.AbstractVar[int]
     component: eqx.AbstractVar[str | None]
@@ -56,6 +54,10 @@ class AbstractCorrelation(AbstractObserver):
     @abc.abstractmethod
     def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
         """c per particle, of the sample `now`, `[n …]`, with each time origin in `then`, `[slots n …]`."""
+
+    @property
+    def needs_equal_times(self) -> bool:
+        return True
 
     def init(self, snapshot: Snapshot) -> CorrelationState:
         particles = select_particles(snapshot, self.component)

@@ -235,6 +235,11 @@ class RigidBodies(AbstractRigidMotion):
             raise ParameterError(
                 f"bodies name particles {rows.min()} … {rows.max()}; there are {particles.num_particles}"
             )
+        named, counts = np.unique(rows, return_counts=True)
+        if rows.size and counts.max() > 1:
+            raise ParameterError(
+                f"bodies name particle {named[counts.argmax()]} more than once: it belongs to one body"
+            )
         frozen = None
         if particles.frozen is not None:
             each = particles.frozen[rows]

@@ -7,6 +7,7 @@ import numpy as np
 from physkit.core import ParameterError
 
 from .._atomic import open_atomically
+from .._npz import write_npz_file
 from ..recording._labeled_arrays import named_columns, select_columns
 from ._export_request import ExportRequest
 from ._number_text import shortest_text
@@ -23,7 +24,7 @@ def write_npz(target: Path, request: ExportRequest) -> None:
         arrays[f"{series.name}.time"] = series.time[request.frames]
         request.progress(done + 1, len(request.series))
     with open_atomically(target, "wb") as file:
-        np.savez(file, **arrays)
+        write_npz_file(file, arrays)
 
 
 def write_csv(target: Path, request: ExportRequest) -> None:

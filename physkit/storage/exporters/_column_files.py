@@ -48,7 +48,7 @@ def write_dataframe(target: Path, table: Any) -> None:
     # Beside it and then renamed, so that a reader never meets half a file, nor a kill leaves one.
     temporary = target.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{target.name}")
     try:
-        if target.suffix == ".feather":
+        if target.suffix.lower() == ".feather":
             table.to_feather(temporary)
         else:
             table.to_parquet(temporary)

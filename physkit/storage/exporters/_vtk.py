@@ -43,7 +43,7 @@ def _write_frame(target: Path, chosen: list[Series], frame: int) -> None:
 
     **Errors:** `ParameterError` where the series do not go into one file of that kind; `FileError`.
     """
-    make_document = {".vti": _image_data, ".vtp": _poly_data}[target.suffix]
+    make_document = {".vti": _image_data, ".vtp": _poly_data}[target.suffix.lower()]
     write_atomically(target, make_document(chosen, frame).encode())
 
 
