@@ -15,4 +15,4 @@ def write_npz_file(
     with zipfile.ZipFile(file, "w", kind) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asanyarray(array))

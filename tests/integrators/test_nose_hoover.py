@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import Clock, ComponentError, ParameterError, StepCount
 from physkit.integrators import NoseHooverChain, ThermostatChain
 from physkit.particles import Particles
@@ -152,3 +153,9 @@ def test_a_chain_without_thermostats_is_an_error():
 def test_shift_adds_to_both_variables_of_a_chain():
     chain = ThermostatChain.at_rest(2).shift(ThermostatChain(jnp.ones(2), 2 * jnp.ones(2)))
     np.testing.assert_array_equal(chain.velocity, [2, 2])
+
+
+@pytest.mark.parametrize("substeps", [0, -1, 1.5])
+def test_substeps_are_counted(substeps):
+    with pytest.raises(pk.errors.ParameterError, match="substeps must be a whole number"):
+        pk.integrators.NoseHooverChain(pk.HarmonicTrap(1.0), 1.0, 1.0, substeps=substeps)

@@ -293,3 +293,10 @@ def test_sites_share_the_mass_of_their_body():
     np.testing.assert_allclose(bodies.site_mass, [[1, 1], [2, 2], [3, 3]])
     with pytest.raises(ParameterError, match="sites of body 0 have the mass 17, the body has 1:"):
         RigidBodies(np.zeros((1, 3)), [1.0, 2, 2.5], sites=sites, site_mass=[16.0, 1.0])
+
+
+@pytest.mark.parametrize("bodies", [[[0, 1], [1, 2]], [[0, 1, 1]]])
+def test_a_particle_is_in_one_body(bodies):
+    corners = pk.Particles(jnp.array([[0.0, 0, 0], [1, 0, 0], [0, 1.0, 0], [2, 1.0, 0]]))
+    with pytest.raises(ParameterError, match="particle 1 more than once"):
+        RigidBodies.from_particles(corners, bodies)

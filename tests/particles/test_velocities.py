@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import ParameterError, ShapeError
 from physkit.geometry import Box
 from physkit.particles import (
@@ -159,3 +160,12 @@ def test_replaced_numbers_are_arrays_of_the_particles():
     for bad in (jnp.ones(3), np.ones((3, 3)), [1.0, 2.0, 3.0]):
         with pytest.raises(ShapeError, match="velocity must have shape"):
             p.replace(velocity=bad)
+
+
+def test_a_single_mobile_particle_keeps_its_momentum():
+    particles = pk.Particles(np.eye(3), frozen=[False, True, True])
+    with pytest.raises(pk.errors.ParameterError, match="a single mobile particle is at rest"):
+        pk.particles.maxwell_boltzmann(0, particles, 1.5)
+    assert (
+        pk.particles.maxwell_boltzmann(0, particles, 1.5, remove_momentum=False).velocity[0].any()
+    )

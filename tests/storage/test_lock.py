@@ -4,8 +4,10 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,20 @@ def test_of_processes_that_take_over_a_stale_lock_one_gets_it(tmp_path, trials):
         "trials": trials,
         "winners 1": trials,
     }
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are in /proc on Linux")
+def test_the_lock_of_a_killed_process_that_nobody_has_waited_for_is_taken_over(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from physkit.storage import FolderLock\n"
+        "lock = FolderLock(Path(sys.argv[1])); print(flush=True); time.sleep(100)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(FileInUseError):
+            FolderLock(tmp_path)
+        process.kill()
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        FolderLock(tmp_path).release()
