@@ -33,7 +33,7 @@ PLUMBING = {
         "sample", "series_table", "span", "table", "tree",
     },
     "core": {
-        "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "count_of",
+        "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_key", "as_state", "count_of",
         "is_rectangular", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",

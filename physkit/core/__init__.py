@@ -84,6 +84,7 @@ from ._health import (
 )
 from ._module import (
     Module as Module,
+    as_arguments as as_arguments,
     as_parameter as as_parameter,
     build_unchecked as build_unchecked,
     call_user_function as call_user_function,

@@ -14,7 +14,7 @@ from ._clock import Clock
 from ._components import as_rate_of, at_time, combine_rates
 from ._errors import DeclarationError
 from ._faults import Fault
-from ._module import Module, call_user_function, static
+from ._module import Module, as_arguments, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
 from .calls._explain import describe
 from .numerics._matrix_products import at_full_precision
@@ -227,7 +227,7 @@ class Function(AbstractTendency):
     """
 
     function: Callable | None = static()
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
     network: "Network | None" = None
 
     def __init__(self, function: Callable, args: PyTree = None):

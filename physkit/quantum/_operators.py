@@ -16,6 +16,7 @@ from physkit.core import (
     Module,
     Network,
     ShapeError,
+    as_arguments,
     call_user_function,
     describe,
     drop_outdated_programs,
@@ -197,7 +198,7 @@ class Driven(AbstractOperator):
 
     operator: AbstractOperator
     envelope: Module | None
-    args: Any
+    args: Any = eqx.field(converter=as_arguments)
     function: Callable | None = static()
     is_conjugate: bool = static()
 

@@ -14,6 +14,7 @@ from physkit.core import (
     concrete_value,
     describe,
     explain_call,
+    is_concrete,
     param,
     replace_fields,
     show_numbers,
@@ -53,7 +54,7 @@ class Box(AbstractSpace):
         lengths = _as_lengths(lengths)
         self.lengths = as_parameter(lengths)
         self.comm = SerialComm() if comm is None else comm
-        shape = np.shape(lengths)
+        shape = np.shape(self.lengths)
         if len(shape) != 1 or not 1 <= shape[0] <= 3:
             raise ShapeError(
                 f"Box needs one length per axis, e.g. Box([10, 10, 10]); got {describe(lengths)}"
@@ -63,8 +64,8 @@ class Box(AbstractSpace):
             raise ShapeError(
                 f"Box has {shape[0]} lengths but periodicity for {len(self.periodic)} axes"
             )
-        # Traced lengths cannot be checked here; `is_degenerate` finds them. Lists of tracers become objects.
-        numbers = concrete_value(lengths)
+        # Traced lengths cannot be checked here; `is_degenerate` finds them.
+        numbers = concrete_value(lengths) if is_concrete(lengths) else None
         if numbers is not None and numbers.dtype != object and not np.all(numbers > 0):
             raise ParameterError(f"box lengths must be positive; got {show_numbers(numbers)}")
 
@@ -139,7 +140,7 @@ def _as_lengths(lengths: Any) -> Any:
     # Cells of ASE are no arrays, but say what they are.
     if hasattr(lengths, "array") and np.shape(lengths.array) == (3, 3):
         lengths = np.asarray(lengths.array)
-    shape = np.shape(lengths)
+    shape = np.shape(lengths) if is_concrete(lengths) else ()
     if len(shape) != 2 or shape[0] != shape[1] or not 2 <= shape[0] <= 3:
         return lengths
     numbers = concrete_value(lengths)

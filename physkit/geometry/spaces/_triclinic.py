@@ -13,6 +13,7 @@ from physkit.core import (
     ShapeError,
     as_parameter,
     concrete_value,
+    is_concrete,
     matmul,
     param,
     replace_fields,
@@ -51,12 +52,12 @@ class Triclinic(AbstractSpace):
     def __init__(self, vectors: ArrayLike | Sequence[Any], comm=None):
         self.vectors = as_parameter(vectors)
         self.comm = SerialComm() if comm is None else comm
-        shape = np.shape(vectors)
+        shape = np.shape(self.vectors)
         if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= 3:
             raise ShapeError(
                 f"lattice vectors are rows of a [d d] matrix, d ≤ 3; got shape {shape}"
             )
-        numbers = concrete_value(vectors)
+        numbers = concrete_value(vectors) if is_concrete(vectors) else None
         # A trace hides the numbers: take the vectors as they are.
         if numbers is None or numbers.dtype == object:
             self.reduction = tuple(map(tuple, np.eye(shape[0], dtype=int).tolist()))

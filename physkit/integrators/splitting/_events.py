@@ -19,6 +19,7 @@ from physkit.core import (
     Plan,
     PyTree,
     State,
+    as_arguments,
     as_count,
     call_user_function,
     static,
@@ -44,7 +45,7 @@ class Event(Module):
 
     condition: Callable = static()
     reset: Callable = static()
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
 
     def __check_init__(self):
         if not callable(self.condition) or not callable(self.reset):
@@ -219,10 +220,12 @@ class Events(AbstractWrapper):
         """The state after event `k`, at `root`, with its derivative."""
         done, state, aux = carry
         event, root = self.events[k], jax.lax.stop_gradient(root)
-        value, slope = self._value_and_slope(k, clock, carry, root)
-        # A step of Newton's: it changes the last bits, and has the derivative of the root.
-        slope = jnp.where(slope == 0, jnp.nan, slope)
-        time = root - (value - jax.lax.stop_gradient(value)) / jax.lax.stop_gradient(slope)
+        time = root
+        # Steps of Newton's that change no bit: after two the root has derivatives up to the third.
+        for _ in range(2):
+            value, slope = self._value_and_slope(k, clock, carry, time)
+            slope = jnp.where(slope == 0, jnp.nan, slope)
+            time = time - (value - jax.lax.stop_gradient(value)) / slope
         at, at_aux, at_clock = self._flow(clock, done, time, state, aux)
         after = event.after(at_clock, at)
         # The reset has moved the state: what is carried must follow.

@@ -17,6 +17,7 @@ from physkit.core import (
     PyTree,
     ShapeError,
     State,
+    as_arguments,
     call_user_function,
     param,
     static,
@@ -180,7 +181,7 @@ class ExternalEnergy(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     function: Callable = static(converter=_without_arrays)
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
     component: str | None = static(default=None)
     outside: bool | None = static(default=None)
 
@@ -215,7 +216,7 @@ class ExternalForce(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     function: Callable = static(converter=_without_arrays)
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
     component: str | None = static(default=None)
     outside: bool | None = static(default=None)
 

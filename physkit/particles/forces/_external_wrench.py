@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -12,6 +13,7 @@ from physkit.core import (
     DeclarationError,
     PyTree,
     State,
+    as_arguments,
     call_user_function,
     describe,
     get_component,
@@ -42,7 +44,7 @@ class ExternalWrench(AbstractExternalForce):
     """
 
     function: Callable = static()
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
     component: str | None = static(default=None)
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n 6"]:

@@ -16,6 +16,8 @@ _MASS = 1e-3  # what masses with four digits may be off their sum, as a fraction
 
 def per_body(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: str) -> Array:
     """`value`, an array of this shape or its last axes, the same for all bodies."""
+    if isinstance(value, list | tuple) and not is_concrete(value):
+        value = jnp.asarray(value)
     if 0 < np.ndim(value) < len(shape) and np.shape(value) == shape[-np.ndim(value) :]:
         xp = np if is_concrete(value) else jnp
         value = xp.broadcast_to(xp.asarray(value), shape)

@@ -30,16 +30,32 @@ def principal_axes(
     is_left_handed = jnp.linalg.det(axes) < 0
     least = jnp.argmin(jnp.abs(score), axis=1)[:, None] == jnp.arange(3)[None]
     axes = jnp.where((is_left_handed[:, None] & least)[:, None, :], -axes, axes)
-    # The derivative of an eigenproblem by one step of perturbation theory, which is 0 in value. Equal moments
-    # have no axes of their own: within these nothing is turned.
-    rotated = einsum("nki,nkl,nlj->nij", axes, tensor, axes)
-    moments = jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)
-    gap = moments[:, None, :] - moments[:, :, None]
-    tolerance = 10 * float(jnp.finfo(arm.dtype).eps) ** 0.5 * moments[:, None, 2:]
-    gap = jax.lax.stop_gradient(jnp.where(jnp.abs(gap) > tolerance, gap, 0))
-    turn = safe_divide(rotated - jax.lax.stop_gradient(rotated), gap)
-    axes = axes + einsum("nki,nij->nkj", axes, turn)
+    # Derivatives of an eigenproblem by steps of perturbation theory, which are 0 in value; of two the second
+    # is right, too. Equal moments have no axes of their own: within these nothing is turned.
+    for _ in range(2):
+        axes = _turn_axes(tensor, axes)
+    moments = _moments(tensor, axes)
     is_line = moments[:, :1] < LINEAR * moments[:, 2:]
     mean = jnp.sum(moments, axis=1, keepdims=True) / 2
     of_line = jnp.where(jnp.arange(3)[None] == 0, 0, mean)
     return jnp.where(is_line, of_line, moments), axes
+
+
+def _turn_axes(tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]) -> Float[Array, "n 3 3"]:
+    """`axes`, with derivatives of one order more than they have."""
+    rotated = einsum("nki,nkl,nlj->nij", axes, tensor, axes)
+    moments = jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)
+    gap = moments[:, None, :] - moments[:, :, None]
+    rounding = 10 * float(jnp.finfo(tensor.dtype).eps) ** 0.5
+    gap = jnp.where(jnp.abs(gap) > rounding * moments[:, None, 2:], gap, 0)
+    turn = safe_divide(rotated - jax.lax.stop_gradient(rotated), gap)
+    turned = axes + einsum("nki,nij->nkj", axes, turn)
+    # Orthonormal again, to the order that the step has left out.
+    excess = einsum("nki,nkj->nij", turned, turned)
+    excess = excess - jax.lax.stop_gradient(excess)
+    return turned - 0.5 * einsum("nki,nij->nkj", turned, excess)
+
+
+def _moments(tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]) -> Float[Array, "n 3"]:
+    rotated = einsum("nki,nkl,nlj->nij", axes, tensor, axes)
+    return jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)

@@ -4,6 +4,7 @@ import abc
 import math
 from collections.abc import Callable, Sequence
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -14,6 +15,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     ShapeError,
+    as_arguments,
     call_user_function,
     ratio,
     safe_arctan2,
@@ -76,7 +78,7 @@ class CollectiveVariable(AbstractCollectiveVariable):
     """
 
     function: Callable = static()
-    args: PyTree = None
+    args: PyTree = eqx.field(default=None, converter=as_arguments)
     period: float | None = static(default=None)
     outside: bool | None = static(default=None)
 
