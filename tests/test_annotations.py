@@ -85,6 +85,6 @@ def test_what_a_function_closes_over_is_seen():
 
 
 def test_physkit_is_checked():
-    with pytest.raises(pk.errors.DeclarationError, match="max_unsplit") as error:
-        pk.NestedCheckpoint("a")
+    with pytest.raises(pk.errors.DeclarationError, match="component") as error:
+        pk.HarmonicTrap(1.0, component=3)
     assert isinstance(error.value.__cause__, TypeCheckError)

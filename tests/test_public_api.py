@@ -46,7 +46,7 @@ PLUMBING = {
         "build_unchecked", "call_isolated", "call_user_function", "cast_floats",
         "collect_faults", "combine_rates", "concrete_primal", "concrete_value", "cond_for_batch", "depends_on",
         "closure_values", "drop_outdated_programs", "explain_exhausted_memory", "has_operation",
-        "read_outside",
+        "read_outside", "refuse_inside_traces",
         "values_outside",
         "drop_fixed_point", "einsum", "evaluate_now", "exact_bits", "find_growables", "float_dtype",
         "barrier_on_the_way_back", "barrier_on_the_way_forward", "fusion_barrier",

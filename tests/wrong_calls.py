@@ -221,7 +221,7 @@ pk.sweep((sim, atoms)) | steps are missing
 pk.sweep((sim, atoms), 10, over={"dt": [0.1]}) | SweepAxis(where, values)
 pk.sweep((sim, atoms), 10, n_workers=4) | did you mean engine=
 pk.SweepAxis(0.1) | needs values
-pk.LocalWorkers("4") | workers must be a number
+pk.LocalWorkers("4") | workers must be a whole number from 1
 pk.SlurmArray(hours=1) | minutes
 pk.open(5) | path must be a string or a path
 pk.open("nowhere") | nowhere

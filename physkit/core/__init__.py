@@ -84,7 +84,6 @@ from ._health import (
 )
 from ._module import (
     Module as Module,
-    as_arguments as as_arguments,
     as_parameter as as_parameter,
     build_unchecked as build_unchecked,
     call_user_function as call_user_function,
@@ -117,6 +116,7 @@ from ._types import (
     Rate as Rate,
     State as State,
 )
+from .calls._arguments import as_arguments as as_arguments
 from .calls._concrete import (
     as_device_array as as_device_array,
     concrete_primal as concrete_primal,
@@ -124,6 +124,7 @@ from .calls._concrete import (
     evaluate_now as evaluate_now,
     is_concrete as is_concrete,
     is_tracing as is_tracing,
+    refuse_inside_traces as refuse_inside_traces,
 )
 from .calls._conversions import (
     Count as Count,

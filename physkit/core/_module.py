@@ -355,17 +355,6 @@ def build_unchecked(cls: type[M], values: dict[str, Any]) -> M:
     return instance
 
 
-def as_arguments(args: Any) -> Any:
-    """`args` of a user's function: plain numbers in them become arrays, by which one can differentiate."""
-
-    def convert(x: Any) -> Any:
-        if isinstance(x, bool | int | np.bool_ | np.integer):
-            return as_device_array(np.asarray(x))  # of a kind that can be an index
-        return as_parameter(x) if isinstance(x, float | complex | np.inexact) else x
-
-    return jax.tree.map(convert, args)
-
-
 def replace_fields(module: M, changes: dict[str, Any]) -> M:
     """A copy of `module` with some fields replaced: nothing is converted or checked.
 

@@ -14,8 +14,9 @@ from ._clock import Clock
 from ._components import as_rate_of, at_time, combine_rates
 from ._errors import DeclarationError
 from ._faults import Fault
-from ._module import Module, as_arguments, call_user_function, static
+from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
+from .calls._arguments import as_arguments
 from .calls._explain import describe
 from .numerics._matrix_products import at_full_precision
 

@@ -37,14 +37,15 @@ def as_values(data: Any, grid: AnyGrid, location: Location) -> Array:
     return array
 
 
-def as_replacement(data: Any, grid: AnyGrid, location: Location, like: Array) -> Any:
+def as_replacement(data: Any, grid: AnyGrid, location: Location, like: Any) -> Any:
     """`data` as `as_values` gives it where it is a user's: lists, NumPy's arrays, integers, another shape.
 
     Numbers that are no JAX floats take the precision of `like`. What is traced is left as it is.
     """
     is_plain = isinstance(data, list | tuple | int | float | complex | np.ndarray | np.generic)
     is_seen = isinstance(data, jax.Array) and is_concrete(data) and not is_tracing()
-    if not (is_plain or is_seen):
+    # A field whose data NumPy has is a result on the host.
+    if not (is_plain or is_seen) or not isinstance(like, jax.Array):
         return data
     array = as_values(data, grid, location)
     if array.ndim == 0:

@@ -18,6 +18,7 @@ from physkit.core import (
     ParameterError,
     Rate,
     ShapeError,
+    as_count,
     as_key,
     replace_fields,
     safe_divide,
@@ -92,7 +93,7 @@ class AbstractQuantumState(AbstractComponent):
 
         Column k is subsystem `sites[k]`: written as text, subsystem 0 is the leftmost digit.
         """
-        p = self.probabilities(sites)
+        p, shots = self.probabilities(sites), as_count(shots, "shots", ParameterError)
         index = _draw(as_key(key), p.reshape(-1), shots)
         return jnp.stack(jnp.unravel_index(index, p.shape), axis=-1).astype(jnp.int32)
 

@@ -1,14 +1,14 @@
 """Files of NumPy arrays by name, `.npz`."""
 
+import io
 import zipfile
 from collections.abc import Mapping
-from typing import IO
 
 import numpy as np
 
 
 def write_npz_file(
-    file: IO[bytes], arrays: Mapping[str, np.ndarray], *, compressed: bool = False
+    file: io.BufferedIOBase, arrays: Mapping[str, np.ndarray], *, compressed: bool = False
 ) -> None:
     """`numpy.savez`, which takes names as keywords, so that an array cannot be called `file` there."""
     kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import (
     DeclarationError,
     Module,
@@ -190,3 +191,11 @@ def test_a_network_is_a_module_whose_activations_are_static(key):
     assert wrapped(x) == network(x)
     assert all(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(wrapped))
     hash(jax.tree.structure(wrapped))
+
+
+@pytest.mark.parametrize("args", [2.0, np.float64(2.0), [2.0, 1.0], {"rate": 2.0}])
+def test_plain_numbers_are_arguments_of_functions(args):
+    decay = pk.Function(lambda t, x, args: -x * jax.tree.leaves(args)[0], args)
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(decay.args))
+    found = pk.simulate(pk.Simulation(pk.Euler(decay), dt=0.25), jnp.ones(()), 1).state
+    assert found == 0.5

@@ -111,6 +111,11 @@ def test_objectives_of_the_wrong_kind_are_refused(objective, message):
         fit_decay(objective)
 
 
+def test_inside_of_a_trace_it_says_that_it_is_a_loop_of_the_host():
+    with pytest.raises(pk.errors.DeclarationError, match="fit is a loop of the host"):
+        jax.jit(lambda x: fit_decay().loss * x)(1.0)
+
+
 def test_a_column_of_a_table_is_data():
     class Column:  # what pandas and xarray have
         def __array__(self, dtype=None, copy=None):

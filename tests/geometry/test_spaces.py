@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import ParameterError, ShapeError, cast_floats
 from physkit.geometry import Box, Free, Triclinic, determinant, heights, inverse_matrix
 
@@ -294,3 +295,9 @@ def test_degenerate_cells_are_detected():
 def test_bad_input_raises(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_lists_of_traced_lengths():
+    assert jax.grad(lambda x: pk.Box([x, 3.0]).volume)(1.0) == 3
+    assert jax.jit(lambda x: pk.Grid([x, 1.0], (4, 4)).spacing[0])(2.0) == 0.5
+    assert jax.grad(lambda x: pk.Triclinic([[x, 0.0], [0.5, 2.0]]).volume)(1.0) == 2

@@ -111,3 +111,20 @@ def test_the_energy_of_a_bath_inside_counts(around):
     sim = pk.Simulation(around(bath), dt=0.02, observers=record)
     energy = np.asarray(pk.simulate(sim, state, 200).frames["energy"])
     np.testing.assert_allclose(energy, energy[0], rtol=2e-3)
+
+
+def test_second_derivatives_by_what_moves_an_event():
+    g = 9.81
+    fall = pk.Function(lambda t, x: jnp.stack([x[1], jnp.full_like(x[1], -g)]))
+    floor = Event(lambda t, x: x[0], lambda t, x: jnp.stack([0 * x[0], -0.8 * x[1]]))
+    simulation = pk.Simulation(Events(RK4(fall), floor), dt=0.1)
+
+    def height(start):
+        return pk.simulate(simulation, jnp.stack([start, 0 * start]), 10).state[0]
+
+    def expected(start):
+        left = 1 - jnp.sqrt(2 * start / g)
+        return 0.8 * jnp.sqrt(2 * g * start) * left - 0.5 * g * left**2
+
+    for order in (jax.grad, jax.hessian):
+        np.testing.assert_allclose(order(height)(1.3), order(expected)(1.3), rtol=1e-9)

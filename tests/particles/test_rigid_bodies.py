@@ -300,3 +300,15 @@ def test_a_particle_is_in_one_body(bodies):
     corners = pk.Particles(jnp.array([[0.0, 0, 0], [1, 0, 0], [0, 1.0, 0], [2, 1.0, 0]]))
     with pytest.raises(ParameterError, match="particle 1 more than once"):
         RigidBodies.from_particles(corners, bodies)
+
+
+def test_second_derivatives_of_principal_axes():
+    sites = jnp.array([[0.0, 0, 0], [0.9, 0.1, 0], [-0.2, 0.8, 0.3], [0.1, 0.3, 0.7]])
+
+    def numbers(mass):
+        made = RigidBodies.from_sites(sites[None], [mass, 1.0, 1.0, 2.0], linear=False)
+        return jnp.concatenate([made.inertia[0], made.site_offset[0].ravel(), made.orientation[0]])
+
+    slope = jax.jit(jax.jacfwd(numbers))
+    expected = (slope(3.0 + 1e-4) - slope(3.0 - 1e-4)) / 2e-4
+    np.testing.assert_allclose(jax.jacfwd(jax.jacrev(numbers))(3.0), expected, atol=1e-8)

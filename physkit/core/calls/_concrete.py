@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
+from .._errors import DeclarationError
+
 
 def concrete_value(x: Any) -> np.ndarray | None:
     """The numbers in `x`; None where `x` is a tracer or None."""
@@ -24,6 +26,14 @@ def is_tracing() -> bool:
     # Of all operations this one needs no program of its own where there is no trace.
     key = jax.random.wrap_key_data(np.zeros(2, np.uint32), impl="threefry2x32")
     return isinstance(key, jax.core.Tracer)
+
+
+def refuse_inside_traces(what: str) -> None:
+    """**Errors:** `DeclarationError` where a loop of the host is called inside of `jit`, `grad` or `vmap`."""
+    if is_tracing():
+        raise DeclarationError(
+            f"{what} is a loop of the host, and cannot be part of jit, grad or vmap: call it outside of them"
+        )
 
 
 def evaluate_now() -> contextlib.AbstractContextManager:

@@ -19,6 +19,7 @@ from physkit.core import (
     ParameterError,
     as_count,
     drop_outdated_programs,
+    refuse_inside_traces,
 )
 from physkit.simulate import Progress, StopRequest
 
@@ -99,6 +100,7 @@ def execute(
     else; `CapacityError` where a member does not fit on a device; `ParameterError`.
     """
     began = time.monotonic()
+    refuse_inside_traces("sweep")
     stop = StopRequest(wall_time)  # refuses what is no time before the folder is begun
     drop_outdated_programs(sweep.models)
     purpose = "on each of which a sweep puts whole members (domain= of a Sweep decomposes them over devices)"

@@ -22,6 +22,7 @@ from physkit.core import (
     drop_outdated_programs,
     explain_call,
     explain_exhausted_memory,
+    refuse_inside_traces,
 )
 from physkit.simulate import Progress
 
@@ -142,6 +143,7 @@ def fit(
     (2006).
     """
     began = time.monotonic()
+    refuse_inside_traces("fit")
     drop_outdated_programs(model)
     key = as_key(key)
     selection = select(where, model)

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Key, KeyLike, as_key, round_before_add, safe_divide
+from physkit.core import (
+    Key,
+    KeyLike,
+    ParameterError,
+    as_count,
+    as_key,
+    round_before_add,
+    safe_divide,
+)
 
 Quaternions = Float[Array, "... 4"]
 Vectors = Float[Array, "... 3"]
@@ -93,7 +101,7 @@ def random_orientations(key: KeyLike, n: int) -> Float[Array, "n 4"]:
 
     **Reference:** Shoemake, in Graphics Gems III, p. 124 (1992).
     """
-    return _random(as_key(key), n)
+    return _random(as_key(key), as_count(n, "n", ParameterError))
 
 
 def _random(key: Key, n: int) -> Float[Array, "n 4"]:

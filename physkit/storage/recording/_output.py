@@ -30,6 +30,8 @@ MAX_PENDING_BYTES = 2**26  # of frames in memory, from which on a commit does no
 COMMIT_INTERVAL_FACTOR = 20
 _MIN_SECONDS = 1.0  # between two commits
 
+_SWEEP_NAME = "sweep.h5"  # ensemble.INDEX_FILE, of a layer above
+
 
 class Output:
     """Writes recorded frames into a folder: particles as H5MD, fields as netCDF-4 and VTKHDF at once,
@@ -129,7 +131,11 @@ class Output:
             write_atomically(self.folder / INDEX_NAME, json.dumps(index, indent=1).encode())
 
     def _require_alone(self) -> None:
-        """**Errors:** `FileError` where another run has written files that this one does not write."""
+        """**Errors:** `FileError` where another run has written files that this one does not, or a sweep."""
+        if (self.folder / _SWEEP_NAME).exists():
+            raise FileError(
+                f"{self.folder} holds a sweep, which pk.open would show alone: give this run another folder"
+            )
         listed = (read_index(self.folder, INDEX_NAME) or {}).get("files")
         written = {file.path.name for file in self._files}
         for name in sorted(listed if isinstance(listed, dict) else ()):
