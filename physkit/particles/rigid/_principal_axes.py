@@ -34,7 +34,7 @@ def principal_axes(
     # is right, too. Equal moments have no axes of their own: within these nothing is turned.
     for _ in range(2):
         axes = _turn_axes(tensor, axes)
-    moments = _moments(tensor, axes)
+    _, moments = _rotate(tensor, axes)
     is_line = moments[:, :1] < LINEAR * moments[:, 2:]
     mean = jnp.sum(moments, axis=1, keepdims=True) / 2
     of_line = jnp.where(jnp.arange(3)[None] == 0, 0, mean)
@@ -43,8 +43,7 @@ def principal_axes(
 
 def _turn_axes(tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]) -> Float[Array, "n 3 3"]:
     """`axes`, with derivatives of one order more than they have."""
-    rotated = einsum("nki,nkl,nlj->nij", axes, tensor, axes)
-    moments = jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)
+    rotated, moments = _rotate(tensor, axes)
     gap = moments[:, None, :] - moments[:, :, None]
     rounding = 10 * float(jnp.finfo(tensor.dtype).eps) ** 0.5
     gap = jnp.where(jnp.abs(gap) > rounding * moments[:, None, 2:], gap, 0)
@@ -56,6 +55,9 @@ def _turn_axes(tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]) -> Fl
     return turned - 0.5 * einsum("nki,nij->nkj", turned, excess)
 
 
-def _moments(tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]) -> Float[Array, "n 3"]:
+def _rotate(
+    tensor: Float[Array, "n 3 3"], axes: Float[Array, "n 3 3"]
+) -> tuple[Float[Array, "n 3 3"], Float[Array, "n 3"]]:
+    """The tensor in the frame of `axes`, and its diagonal, the moments."""
     rotated = einsum("nki,nkl,nlj->nij", axes, tensor, axes)
-    return jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)
+    return rotated, jnp.stack([rotated[:, k, k] for k in range(3)], axis=-1)
