@@ -167,6 +167,7 @@ from .calls.outside._code import (
     values_outside as values_outside,
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
+from .numerics._custom_jvp import custom_jvp as custom_jvp
 from .numerics._dependence import (
     called_program as called_program,
     depends_on as depends_on,

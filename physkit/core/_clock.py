@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from ._errors import ParameterError
 from ._module import Module, data
+from .numerics._custom_jvp import custom_jvp
 from .numerics._linear_call import linear_call
 
 _WORD = 24  # bits of the low word: exact in float32
@@ -157,7 +158,7 @@ class Clock(Module):
         return _sum_time(step.high, step.low, self.origin, self.macro_dt, self.offset)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _sum_time(step_high, step_low, origin, dt, offset):
     """t0 + n·dt + offset as the sum of two words. The derivative is all in the first."""
     return _add_digits(step_high, step_low, origin, dt, offset)

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import PyTree, all_finite, multiply_by_power_of_two, poison_where
+from physkit.core import PyTree, all_finite, custom_jvp, multiply_by_power_of_two, poison_where
 
 from ._scatter_sums import Row, fold_rows
 from ._stencil import Coordinates, Layout, Scatter, Weights
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def exact_scatter(
     layout: Layout, x: Coordinates, values: Float[Array, "c n"]
 ) -> Float[Array, "c ..."]:

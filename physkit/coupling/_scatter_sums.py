@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import PyTree
+from physkit.core import PyTree, custom_jvp
 
 from ._integer_sums import integer_sums
 
@@ -82,7 +82,7 @@ def fold_rows(
     return jax.lax.fori_loop(0, len(offsets), take, carry)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def scatter_weighted(
     points: tuple[int, ...],
     base: Int[Array, " n"],

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ParameterError, PyTree, ShapeError, linear_call, safe_clip
+from physkit.core import ParameterError, PyTree, ShapeError, custom_jvp, linear_call, safe_clip
 from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
@@ -199,7 +199,7 @@ class Scatter:
         return _scatter(self, x, values)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
     flat = padded.reshape(padded.shape[0], -1)
     layout = transfer.layout
@@ -285,7 +285,7 @@ def _(transfer: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Ar
     return out, sum(terms[1:], terms[0]) if terms else jnp.zeros_like(out)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _scatter(
     transfer: Scatter, x: Coordinates, values: Float[Array, "c n"]
 ) -> Float[Array, "c ..."]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Module, PyTree, static, with_tangent_of
+from physkit.core import Module, PyTree, custom_jvp, static, with_tangent_of
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -190,7 +190,7 @@ def _pmax_tree(x: PyTree, names: str | tuple[str, ...], groups: list[list[int]] 
     return jax.tree.map(lambda leaf: _pmax(names, hashable_groups, jnp.asarray(leaf)), x)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _pmax(names: str | tuple[str, ...], groups: Groups | None, x: Array) -> Array:
     """`lax.pmax` with a derivative, which JAX's has not: that of the largest value, split among equals."""
     index_groups = None if groups is None else [list(group) for group in groups]

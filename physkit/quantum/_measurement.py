@@ -12,6 +12,7 @@ from physkit.core import (
     ShapeError,
     as_key,
     at_full_precision,
+    custom_jvp,
     describe,
     safe_divide,
     scale_array,
@@ -103,7 +104,7 @@ def _fidelity(a: Any, b: Any) -> Float[Array, ""]:
     return _trace_of_root(root @ b.matrix() @ root) ** 2
 
 
-@jax.custom_jvp
+@custom_jvp
 def _root(matrix: Array) -> Array:
     """√A of a positive semidefinite matrix."""
     return _root_and_its_parts(matrix)[0]
@@ -125,7 +126,7 @@ def _root_and_its_parts(matrix: Array) -> tuple[Array, Array, Array]:
     return scale_array(v, roots) @ jnp.conj(v.T), roots, v
 
 
-@jax.custom_jvp
+@custom_jvp
 def _trace_of_root(matrix: Array) -> Array:
     """tr √A of a positive semidefinite matrix."""
     return jnp.sum(_roots(jnp.linalg.eigvalsh(matrix)))

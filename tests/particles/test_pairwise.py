@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.geometry import Box, Free, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
@@ -20,6 +21,7 @@ FAST_CASES = (
     "test_force_is_minus_its_gradient[unlisted]",
     "test_virial_is_the_derivative_by_strain[free]",
     "test_excluded_pairs_do_not_interact",
+    "test_second_derivatives_through_a_run",
 )
 
 
@@ -196,3 +198,19 @@ def test_a_whole_simulation_is_differentiable():
     final = jax.jit(final)
     numeric = (final(1.0 + 1e-5) - final(1.0 - 1e-5)) / 2e-5
     np.testing.assert_allclose(jax.jit(jax.grad(final))(1.0), numeric, rtol=1e-6)
+
+
+def test_second_derivatives_through_a_run():
+    """Of more pairs than a sum by XLA is for."""
+    particles = liquid(n=4, spacing=1.3)
+    assert particles.num_slots**2 > 2**10
+
+    def final(epsilon):
+        simulation = pk.Simulation(
+            pk.VelocityVerlet(Pairwise(LennardJones(epsilon), 1.7, 0.2)), dt=0.02
+        )
+        return jnp.sum(jnp.sin(pk.simulate(simulation, particles, 3).state.velocity))
+
+    slope, second = jax.jit(jax.grad(final)), jax.jit(jax.hessian(final))
+    numeric = (slope(1.0 + 1e-5) - slope(1.0 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(second(1.0), numeric, rtol=1e-6)

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool as BoolArray, Float
 
+from ._custom_jvp import custom_jvp
+
 Pair = tuple[ArrayLike, ArrayLike]
 Bool = BoolArray[Array, "..."] | bool
 
@@ -49,7 +51,7 @@ def safe_max(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     return _max(x, axis if isinstance(axis, tuple) else (axis,))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _max(x: Array, axes: tuple[int, ...]) -> Array:
     return jnp.max(x, axis=axes)
 
@@ -75,7 +77,7 @@ def _flatten_axes(x: Array, axes: tuple[int, ...]) -> Array:
     return last.reshape(*others, math.prod(last.shape[len(others) :]))
 
 
-@jax.custom_jvp
+@custom_jvp
 def _maximum(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.maximum(a, b)
 
@@ -86,7 +88,7 @@ def _(primals: Pair, tangents: Pair) -> Pair:
     return _maximum(a, b), _choose(a > b, a < b, *tangents)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _minimum(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.minimum(a, b)
 

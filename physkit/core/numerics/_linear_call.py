@@ -207,7 +207,7 @@ def _jvp(primals, tangents, *, forward, transpose, num_residuals, shapes):
         directions = [residual_tangents[k] for k in varying]
         terms.append(jax.jvp(of_varying, (values,), (directions,))[1])
     if not terms:
-        return out, [ad.Zero.from_primal_value(o) for o in out]
+        return out, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in out]
     return out, [sum(leaves[1:], leaves[0]) for leaves in zip(*terms)]
 
 

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
 from .._types import PyTree
+from ._custom_jvp import custom_jvp
 
 _FEW = 8  # numbers of an array that is no field
 
 
-@jax.custom_jvp
+@custom_jvp
 def round_before_add(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """`x`, rounded before anything is added to it: no product is fused into a sum.
 
@@ -34,7 +35,7 @@ def _round_before_add_jvp(primals, tangents):
     return round_before_add(*primals), tangents[0]
 
 
-@jax.custom_jvp
+@custom_jvp
 def with_tangent_of(
     value: Inexact[Array, "..."], differentiated: Inexact[Array, "..."]
 ) -> Inexact[Array, "..."]:
@@ -82,7 +83,7 @@ def separate_kernels(tree: PyTree) -> PyTree:
     return jax.tree.map(separate, tree)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _in_memory_on_gpus(x: Array) -> Array:
     return jax.lax.platform_dependent(x, cpu=_identity, default=jax.lax.optimization_barrier)
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
+
+from ._custom_jvp import custom_jvp
 
 
 def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -28,7 +29,7 @@ def safe_norm(
     return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
 
 
-@jax.custom_jvp
+@custom_jvp
 def ratio(a: ArrayLike, b: Float[Array, "..."]) -> Float[Array, "..."]:
     """a / b, whose derivative is right wherever a / b is: JAX's has b², beyond float32 in SI units."""
     return a / b
@@ -47,7 +48,7 @@ def _(primals: tuple[ArrayLike, Array], tangents: tuple[Any, Any]) -> tuple[Arra
     return q, (da - q * db) * inverse
 
 
-@jax.custom_jvp
+@custom_jvp
 def _inverse(b: Float[Array, "..."]) -> Float[Array, "..."]:
     return 1 / b
 

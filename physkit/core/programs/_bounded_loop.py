@@ -1,6 +1,7 @@
 """A loop of as many turns as a traced number says, with derivatives in both modes and of every order."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +11,9 @@ from jaxtyping import Array, Int
 
 from .._types import PyTree
 from ..numerics._batching import cond_for_batch
+from ..numerics._custom_jvp import custom_jvp
 from ..numerics._linear_call import linear_call, vary_alike
+from ..numerics._tangents import instantiate_zero_tangents, nonzero_tangents
 from ._array_layout import ArrayLayout
 
 Turn = Callable[[Int[Array, ""], PyTree], PyTree]
@@ -60,15 +63,16 @@ def _loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int, rule: Ca
     turn = _TracedBody(body, first, carry)
     arrays, form = eqx.partition(turn, eqx.is_array)
 
-    @eqx.filter_custom_jvp
+    @custom_jvp
     def loop(arrays: PyTree, carry: PyTree, count: Int[Array, ""]) -> PyTree:
         turn = eqx.combine(arrays, form)
         # A plain function: JAX hashes it, and the converted one has no hash.
         return jax.lax.fori_loop(jnp.zeros_like(count), count, lambda i, x: turn(i, x), carry)
 
-    @loop.def_jvp
+    @partial(loop.defjvp, symbolic_zeros=True)
     def _(primals: PyTree, tangents: PyTree) -> PyTree:
-        return rule(form, limit, primals, tangents)
+        after, dots = rule(form, limit, primals, nonzero_tangents(tangents))
+        return after, instantiate_zero_tangents(after, dots)
 
     return loop(arrays, carry, count.astype(first.dtype))
 

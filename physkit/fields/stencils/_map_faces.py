@@ -14,6 +14,7 @@ from jaxtyping import Array
 from physkit.core import (
     PyTree,
     StaticPart,
+    custom_jvp,
     linear_call,
     nonzero_tangents,
     partition_by_tangent,
@@ -95,7 +96,7 @@ def map_faces(
     return tuple(x.reshape(*shape[:axis], x.shape[1], *shape[axis + 1 :]) for x in out)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _map(stencil: _Stencil, arrays: Arrays, context: PyTree) -> Arrays:
     at_face = _EachAtFace(stencil.function)
     out, _ = _map_by(stencil.map, at_face, stencil.num_cells, arrays, context)
@@ -223,7 +224,7 @@ class _CotangentsOfCells:
         return [x for x in cells_back if x[0] is not None], jax.tree.leaves(context_back)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _pull_back(maps: _Cotangent, arrays: Arrays, context: PyTree, cotangents: Arrays) -> PyTree:
     at_face, counts, by = maps.with_cotangents(cotangents)
     try:
@@ -270,7 +271,7 @@ class _BackCotangent:
         return jax.vjp(function, varying)[1](cotangents)[0]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _push_back(maps: _Cotangent, primals: PyTree, dots: PyTree) -> PyTree:
     """The tangents of `_pull_back`. Its own derivatives are XLA's."""
     (arrays, context, cotangents), (array_dots, context_dots, cotangent_dots) = primals, dots

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import PyTree, as_device_array, matmul
+from physkit.core import PyTree, as_device_array, custom_jvp, matmul
 
 from .._program import compile_by_content
 from .._triangle import triangle
@@ -65,7 +65,7 @@ class _Evaluation(NamedTuple):
     jacobian: jax.Array
 
 
-@jax.custom_jvp
+@custom_jvp
 def _value_of(z: jax.Array, evaluation: _Evaluation) -> jax.Array:
     """What was computed at z, as a function that the solver can linearize.
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Complex, Float
 
 from physkit.core import (
     PyTree,
+    custom_jvp,
     linear_call,
     matmul,
     safe_divide,
@@ -32,7 +33,7 @@ from physkit.core import (
 _AT_ONCE = 2**20  # amplitudes: of so many H is applied to several vectors together
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def exponential_action(
     apply: Callable, dimension: int, operator: PyTree, x: Array, s: Float[Array, ""]
 ) -> tuple[Array, Float[Array, ""]]:

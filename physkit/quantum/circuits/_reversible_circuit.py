@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import linear_call
+from physkit.core import custom_jvp, linear_call
 
 from .._register import Register
 from ._block_matrices import block_matrices, block_stacks
@@ -126,7 +126,7 @@ class _Program:
         return ([jnp.stack(stack) for stack in matrices], gates), adjoint.array()
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _reversible(program: _Program, operands: Operands, x: Array) -> Array:
     return program.run(operands, x)
 

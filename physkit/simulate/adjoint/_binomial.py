@@ -12,6 +12,7 @@ from jaxtyping import Array, Int
 from physkit.core import (
     PyTree,
     count_of,
+    custom_jvp,
     instantiate_zero_tangents,
     linear_call,
     nonzero_tangents,
@@ -104,7 +105,7 @@ class _Loop:
         return carry, jax.tree.map(merge_time_axes, records), checkpoints
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _repeat(loop: _Loop, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
     return loop.forward(carry, closed)
 

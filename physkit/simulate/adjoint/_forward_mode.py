@@ -12,6 +12,7 @@ import numpy as np
 from physkit.core import (
     ParameterError,
     PyTree,
+    custom_jvp,
     instantiate_zero_tangents,
     linear_call,
     nonzero_tangents,
@@ -61,7 +62,7 @@ class _Closed:
         return self.program(*eqx.combine(arrays, self.rest))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _call(program: _Closed, arrays: PyTree) -> PyTree:
     return program(arrays)
 

@@ -15,6 +15,7 @@ from physkit.core import (
     NotReversible,
     PyTree,
     State,
+    custom_jvp,
     drop_fixed_point,
     is_exact_component,
     replace_fields,
@@ -72,7 +73,7 @@ def forbid_tangents(tree: PyTree, message: str) -> PyTree:
 
 
 # The identity, whose derivative rule raises while it is traced.
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _forbid_tangent(message: str, x: Array) -> Array:
     del message
     return x

@@ -17,6 +17,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     State,
+    custom_jvp,
     matmul,
     param,
     require_nonnegative,
@@ -212,7 +213,7 @@ def _sum_local_rows(
     return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(rows_at_once, bodies.num_slots))
 
 
-@jax.custom_jvp
+@custom_jvp
 def _attraction(
     x: Components, mass: Float[Array, " n"], softening2: Float[Array, ""]
 ) -> Components:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from physkit.core import (
     PyTree,
+    custom_jvp,
     drop_outdated_programs,
     is_tracing,
     linear_call,
@@ -122,7 +123,7 @@ def max_term(
     return jnp.max(rows)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@partial(custom_jvp, nondiff_argnums=(0, 1))
 def _sum(
     kernel: PairFunction,
     exchange_sign: int | None,

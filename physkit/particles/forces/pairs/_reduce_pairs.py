@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import PyTree, nonzero_tangents, partition_by_tangent
+from physkit.core import PyTree, custom_jvp, nonzero_tangents, partition_by_tangent
 from physkit.native import (
     NotTranslatableError,
     native_or_xla,
@@ -59,7 +59,7 @@ def _by_xla(
     return pairs.reduce_pairs(body, arrays)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+@partial(custom_jvp, nondiff_argnums=(0, 1, 2))
 def _by_native_code(
     terms: PairTerms,
     exact: bool,

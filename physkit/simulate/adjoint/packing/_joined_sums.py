@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import FEW_NUMBERS, has_operation
+from physkit.core import FEW_NUMBERS, custom_jvp, has_operation
 
 from ._traced_program import FEW_TERMS, Operation, TracedProgram
 
@@ -26,7 +26,7 @@ _PROGRAMS = {"while": "body_jaxpr", "scan": "jaxpr", "cond": "branches"}
 _SUMS = frozenset({"reduce_sum"})
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def join_sums(function: Callable[..., list[Any]], *args: Any) -> list[Any]:
     """`function(*args)`, in which sums of as many numbers, or over the same axes, are one reduction.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from physkit.core import Joined, is_literal
+from physkit.core import Joined, custom_jvp, is_literal
 
 from ._joined_sums import evaluate_joined
 from ._nested_sums import merge_nested_sums
@@ -122,7 +122,7 @@ class LoopTranspose:
         return [values[x] for x in itertools.compress(self.program.results, self.is_late)]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _spread(transpose: LoopTranspose, steady: Arrays, directions: Arrays) -> Arrays:
     late = partial(transpose.evaluate_late, steady)
     return list(jax.linear_transpose(late, transpose.shapes)(directions)[0])

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from physkit.core import is_literal
+from physkit.core import custom_jvp, is_literal
 
 from ._step_derivative import Arrays, StepDerivative
 from ._traced_program import TracedProgram, evaluate_all
@@ -91,7 +91,7 @@ def _part_for(jaxpr: Any, is_asked: Sequence[bool]) -> Any:
     return jaxpr.replace(eqns=equations[::-1], outvars=results)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _evaluate(turn: LoopTurn, inputs: Arrays, early: Early) -> Arrays:
     return turn.evaluate_parts(inputs, early)
 

@@ -12,7 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from physkit.core import has_operation, is_literal, num_scan_constants, varying_axes
+from physkit.core import custom_jvp, has_operation, is_literal, num_scan_constants, varying_axes
 
 from ._step_derivative import Arrays, StepDerivative, StepProgram
 
@@ -65,7 +65,7 @@ def _pack_operation(equation: Any) -> Any:
     return equation.replace(params=equation.params | {"jaxpr": packed})
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _call(program: StepProgram, inputs: Arrays) -> list[Any]:
     return program(inputs)
 

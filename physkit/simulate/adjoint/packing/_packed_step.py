@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import PyTree, StepCount
+from physkit.core import PyTree, StepCount, custom_jvp
 from physkit.native import kernels_are_used
 
 from .._loop_body import LoopBody
@@ -123,7 +123,7 @@ class _Loop:
         return inputs
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(custom_jvp, nondiff_argnums=(0,))
 def _repeat_program(loop: _Loop, inputs: Arrays) -> list[Any]:
     """What the steps make of the carry, which is the last of the inputs; None for what they hand on."""
 
