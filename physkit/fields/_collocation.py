@@ -37,7 +37,7 @@ def require_same_grid(first: AnyGrid, other: AnyGrid) -> None:
     if other.space.lengths is first.space.lengths:
         return
     lengths = [concrete_value(grid.space.lengths) for grid in (first, other)]
-    if any(x is None or x.dtype == object for x in lengths):
+    if any(x is None for x in lengths):
         return
     if not np.allclose(*lengths, rtol=1e-5, atol=0.0):
         raise ShapeError(

@@ -20,7 +20,7 @@ def warn_in_layers(component: object, positions: Array | np.ndarray, what: str) 
         return
     grid = component.grid
     found = concrete_value(positions), concrete_value(grid.spacing)
-    if any(x is None or x.dtype == object for x in found):
+    if any(x is None for x in found):
         return
     cells = np.asarray(found[0], float) / np.asarray(found[1])
     for axis, side, width in {(m.axis, m.side, m.values.shape[m.axis]) for m in memory.values()}:

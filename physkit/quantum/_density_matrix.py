@@ -62,7 +62,7 @@ class DensityMatrix(AbstractQuantumState):
 
     @staticmethod
     def basis(
-        dims: Sequence[int],
+        dims: int | Sequence[int],
         levels: int | Sequence[int] | None = None,
         dtype: DTypeLike | None = None,
     ) -> "DensityMatrix":

@@ -4,18 +4,23 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, param
+from physkit.core import Module, param, require_positive
 
 
 class GaussianPulse(Module):
     """A exp(−(t − t₀)²/2σ²).
 
     **Arguments:** `amplitude`: A. `center`: t₀. `width`: σ.
+
+    **Errors:** `ParameterError` for a width that is not positive.
     """
 
     amplitude: Float[Array, ""] = param()
     center: Float[Array, ""] = param()
     width: Float[Array, ""] = param()
+
+    def __check_init__(self):
+        require_positive(self, "width")
 
     def __call__(self, t: ArrayLike) -> Array:
         return self.amplitude * jnp.exp(-0.5 * ((t - self.center) / self.width) ** 2)
@@ -26,12 +31,17 @@ class PiecewisePulse(Module):
 
     **Arguments:** `values`: `[n]`, in the order of time. `duration`: of all of them.
 
+    **Errors:** `ParameterError` for a duration that is not positive.
+
     **Good values:** with `Magnus` and dt = duration/(n k) for whole k every step lies within one interval,
     and is exact.
     """
 
     values: Float[Array, " n"] = param()
     duration: Float[Array, ""] = param()
+
+    def __check_init__(self):
+        require_positive(self, "duration")
 
     def __call__(self, t: ArrayLike) -> Array:
         n = self.values.shape[0]

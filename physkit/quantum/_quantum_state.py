@@ -183,9 +183,10 @@ def check_total(total: complex | None, kind: str, what: str) -> None:
 
 
 def basis_array(
-    dims: Sequence[int], levels: int | Sequence[int] | None, dtype: DTypeLike | None
+    dims: int | Sequence[int], levels: int | Sequence[int] | None, dtype: DTypeLike | None
 ) -> Array:
-    """The amplitudes of a basis state, made on the host."""
+    """The amplitudes of a basis state, made on the host; one number for `dims` is one subsystem."""
+    dims = tuple(np.atleast_1d(dims).tolist())
     levels = (0,) * len(dims) if levels is None else tuple(np.atleast_1d(levels).tolist())
     fits = len(levels) == len(dims) and all(0 <= i < d for i, d in zip(levels, dims, strict=True))
     if not fits or not dims:

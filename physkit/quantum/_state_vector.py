@@ -59,7 +59,7 @@ class StateVector(AbstractQuantumState):
 
     @staticmethod
     def basis(
-        dims: Sequence[int],
+        dims: int | Sequence[int],
         levels: int | Sequence[int] | None = None,
         dtype: DTypeLike | None = None,
     ) -> "StateVector":

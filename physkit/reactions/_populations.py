@@ -40,6 +40,11 @@ class Populations(AbstractComponent):
     volume: Float[Array, ""] = param(1.0)
 
     def __init__(self, counts: ArrayLike | Sequence[Any], volume: ArrayLike = 1.0):
+        if isinstance(counts, dict):
+            raise ComponentError(
+                f"counts are a list, in the order of the network's species; got {describe(counts)}: "
+                "[counts[name] for name in network.species]"
+            )
         array = jnp.asarray(counts)
         numbers = concrete_value(array)
         if not jnp.issubdtype(array.dtype, jnp.integer) or array.ndim != 1:

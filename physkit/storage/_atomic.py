@@ -89,7 +89,8 @@ def require_named(path: Path) -> None:
 
 
 def to_path(path: str | Path) -> Path:
-    """A path that a user gave. Empty text is refused: as a `Path` it is the current folder.
+    """A path that a user gave, `~/…` in the user's home. Empty text is refused: as a `Path` it is the current
+    folder.
 
     **Errors:** `FileError`.
     """
@@ -97,7 +98,8 @@ def to_path(path: str | Path) -> Path:
         raise FileError(
             f"the name of a file or folder is needed; got {path!r}. The current one is '.'"
         )
-    return Path(path)
+    # Of "~name" a shell makes another user's home, if there is one; here it is a name like others.
+    return Path(path).expanduser() if Path(path).parts[:1] == ("~",) else Path(path)
 
 
 def remove_temporaries(folder: Path) -> None:

@@ -16,6 +16,7 @@ eq = pk.equations
 WRONG = {
     "Diffusion: diffusivity": lambda: eq.Diffusion(-0.1),
     "Diffusion: diffusivity must not be negative; got -0.2": lambda: eq.Diffusion([0.1, -0.2]),
+    "Diffusion: diffusivity must not be negative; got nan": lambda: eq.Diffusion(np.nan),
     "Burgers: viscosity": lambda: eq.Burgers(-0.1),
     "Wave: speed": lambda: eq.Wave(-1.0),
     "NavierStokes: viscosity": lambda: eq.NavierStokes(-1e-3),

@@ -107,6 +107,8 @@ def test_order_of_subsystems():
     assert np.asarray(state.amplitudes).reshape(-1)[1 * 3 + 2] == 1
     assert np.asarray(state.sample(0, 2)).tolist() == [[1, 2], [1, 2]]
     assert state.probabilities((1, 0)).shape == (3, 2)
+    # One number is one subsystem.
+    assert q.StateVector.basis(3, 1).amplitudes.tolist() == [0, 1, 0]
 
 
 def test_ghz_under_depolarizing_noise_and_its_trajectories():

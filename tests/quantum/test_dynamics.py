@@ -26,6 +26,16 @@ def driven():
     return q.UnitaryEvolution(q.PauliSum(STATIC) + pulse)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: q.GaussianPulse(1.0, 0.0, 0.0), lambda: q.PiecewisePulse([1.0], -1.0)],
+    ids=["Gaussian", "piecewise"],
+)
+def test_pulses_have_a_width(wrong):
+    with pytest.raises(pk.errors.ParameterError, match="must be positive"):
+        wrong()
+
+
 def start():
     return q.Circuit(q.RY(0.3, 0), q.RX(0.4, 1), q.CNOT(0, 1))(q.StateVector.basis(DIMS))
 

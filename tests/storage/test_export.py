@@ -16,7 +16,11 @@ from physkit.storage import export, open as open_file
 from .recordings import numbers, output
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
-FAST_CASES = ("test_export_to_extended_xyz[2]",)
+FAST_CASES = (
+    "test_a_path_in_the_home",
+    "test_export_to_extended_xyz[2]",
+    "test_one_frame_or_series_by_itself",
+)
 
 
 def recorded(folder, d=3):
@@ -40,6 +44,25 @@ def test_export_to_numpy(tmp_path):
         np.testing.assert_array_equal(found["x"], frames["x"].astype("f4"))
         assert found["often.step"].tolist() == [0, 1, 2, 3, 4]
         assert found["e.time"].tolist() == [1, 1.5, 2]
+
+
+def test_one_frame_or_series_by_itself(tmp_path):
+    frames = recorded(tmp_path / "r")
+    for number in (1, -1):
+        with np.load(export(tmp_path / "r", tmp_path / "a.npz", "x", frames=number)) as found:
+            np.testing.assert_array_equal(found["x"], frames["x"].astype("f4")[[number]])
+            assert "v" not in found
+    for none in (7, slice(9, None)):
+        with pytest.raises(ParameterError, match="no frame of series of 5 and fewer"):
+            export(tmp_path / "r", tmp_path / "b.npz", frames=none)
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_a_path_in_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    recorded(tmp_path / "r")
+    assert export("~/r", "~/a.npz") == tmp_path / "a.npz"
+    assert (tmp_path / "a.npz").exists()
 
 
 def test_export_to_csv(tmp_path):

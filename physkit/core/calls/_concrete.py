@@ -12,8 +12,12 @@ from .._errors import DeclarationError
 
 
 def concrete_value(x: Any) -> np.ndarray | None:
-    """The numbers in `x`; None where `x` is a tracer or None."""
-    return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)
+    """The numbers in `x`; None where `x` is a tracer or None, or has something else than numbers in it."""
+    if x is None or isinstance(x, jax.core.Tracer):
+        return None
+    numbers = np.asarray(x)
+    # Arrays of objects have tracers in them, or placeholders such as shapes.
+    return None if numbers.dtype == object else numbers
 
 
 def concrete_primal(x: Any) -> np.ndarray | None:

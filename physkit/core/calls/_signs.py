@@ -8,13 +8,13 @@ from ._concrete import concrete_value
 
 
 def require_nonnegative(module: Module, *names: str) -> None:
-    """**Errors:** `ParameterError` for a negative number among the fields `names`; a trace hides them."""
-    _refuse(module, names, "must not be negative", lambda numbers: numbers < 0)
+    """**Errors:** `ParameterError` for a negative number or NaN among the fields `names`; a trace hides it."""
+    _refuse(module, names, "must not be negative", lambda numbers: ~(numbers >= 0))
 
 
 def require_positive(module: Module, *names: str) -> None:
     """**Errors:** `ParameterError` for a number among the fields `names` that is not positive, likewise."""
-    _refuse(module, names, "must be positive", lambda numbers: numbers <= 0)
+    _refuse(module, names, "must be positive", lambda numbers: ~(numbers > 0))
 
 
 def _refuse(module: Module, names: tuple[str, ...], what: str, is_wrong) -> None:

@@ -78,14 +78,14 @@ class Advection(AbstractEquation):
         if not isinstance(field, Field) or any(x is None for x in numbers):
             return None
         spacing = concrete_value(field.grid.spacing)
-        if spacing is None or numbers[0].dtype == object:
+        if spacing is None:
             return None
         return 1j * numbers[1] * float(np.sum(np.abs(numbers[0]).reshape(-1) / spacing))
 
     def check_beside(self, others: Sequence[AbstractTerm], state: State) -> None:
         field, velocity = get_component(state, self.component), concrete_value(self.velocity)
         alone = all(isinstance(term, Advection) for term in others)
-        if not (alone and isinstance(field, Field)) or velocity is None or velocity.dtype == object:
+        if not (alone and isinstance(field, Field)) or velocity is None:
             return
         for axis, speed in enumerate(velocity.reshape(-1)):
             sides = field.boundary[axis] if axis < field.grid.dimension else None

@@ -17,7 +17,7 @@ def decay_of_shortest_waves(
     """−ν Σ_k max|∂²/∂x_k²|, for `stiffest_rate`; None where numbers cannot be seen."""
     nu, spacing = concrete_value(diffusivity), concrete_value(grid.spacing)
     largest = scheme.largest_symbol(2)
-    if nu is None or spacing is None or largest is None or nu.dtype == object:
+    if nu is None or spacing is None or largest is None:
         return None
     return -float(np.max(nu)) * largest * float(np.sum(1 / np.asarray(spacing, float) ** 2))
 

@@ -60,7 +60,7 @@ def require_before_layer(
     - `at_seam`: as of `ConvolutionalPML.sides_of`.
     """
     x, lengths = concrete_value(position), concrete_value(grid.space.lengths)
-    if layer is None or x is None or lengths is None or x.dtype == object:
+    if layer is None or x is None or lengths is None:
         return
     for side in layer.sides_of(grid, at_seam):
         axis = AXES.index(side[0])

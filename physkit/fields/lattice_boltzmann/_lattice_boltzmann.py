@@ -160,7 +160,7 @@ class LatticeBoltzmann(AbstractTerm):
         flow = require_populations(state, self.component)
         made_for, *taus = map(concrete_value, _numbers_of_step(self, flow))
         step = concrete_value(jnp.asarray(dt))
-        is_known = made_for is not None and step is not None and made_for.dtype != object
+        is_known = made_for is not None and step is not None
         if is_known and abs(float(step) / float(made_for) - 1) > 1e-5:
             raise StepSizeError(
                 f"these populations are made for dt = {float(made_for):.6g}, the simulation has "
@@ -182,7 +182,7 @@ class LatticeBoltzmann(AbstractTerm):
                     require_slow(list(np.atleast_1d(value / speed)), "the velocity at a side")
 
     def _require_tau(self, number: np.ndarray | None, what: str, limit: float) -> None:
-        if number is None or number.dtype == object or float(number) >= limit:
+        if number is None or float(number) >= limit:
             return
         factor = (limit - 0.5) / max(float(number) - 0.5, 1e-30)
         raise StepSizeError(

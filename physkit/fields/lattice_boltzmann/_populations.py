@@ -244,7 +244,7 @@ def thermal_equilibrium(lattice: Lattice, temperature: Array, velocity: list[Arr
 def require_slow(velocity: Sequence[Array | np.ndarray | np.generic], what: str) -> None:
     """**Errors:** `ParameterError` for a velocity, in lattice units, above the largest Mach number."""
     numbers = [concrete_value(u) for u in velocity]
-    if any(x is None or x.dtype == object for x in numbers):
+    if any(x is None for x in numbers):
         return
     squared_speed = sum(np.square(np.asarray(x, float)) for x in numbers)
     mach = float(np.sqrt(3 * np.max(squared_speed)))
@@ -276,7 +276,7 @@ def require_sides(grid: Grid, boundary: BoundaryLike) -> dict | None:
 def require_cubes(grid: Grid) -> None:
     """**Errors:** `ShapeError` for cells with sides of different lengths."""
     spacing = concrete_value(grid.spacing)
-    if spacing is None or spacing.dtype == object:
+    if spacing is None:
         return
     if np.ptp(spacing) > 1e-5 * np.max(spacing):
         raise ShapeError(
@@ -288,7 +288,7 @@ def require_cubes(grid: Grid) -> None:
 def require_positive_density(excess: Array | np.ndarray | np.generic) -> None:
     """**Errors:** `ParameterError` for a density of 0 or less, which a low pressure comes to as well."""
     number = concrete_value(excess)
-    if number is None or number.dtype == object or not number.size:
+    if number is None or not number.size:
         return
     if np.min(number) <= -1:
         raise ParameterError(

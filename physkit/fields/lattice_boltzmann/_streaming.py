@@ -110,7 +110,7 @@ def require_balanced(field: Field, lattice: Lattice) -> None:
     net, gross = 0.0, 0.0
     for value in _inward_velocities(field, lattice):
         inwards = concrete_value(value)
-        if inwards is None or inwards.dtype == object:
+        if inwards is None:
             return
         # Cells are cubes: all sides have one area for each.
         net += float(np.sum(inwards))
@@ -306,4 +306,4 @@ def _wall_value(value: object, grid: Grid, side: Side, parts: int) -> Array:
 
 def _is_zero(value: object) -> bool:
     number = concrete_value(value) if hasattr(value, "dtype") else None
-    return number is not None and number.dtype != object and not np.any(number)
+    return number is not None and not np.any(number)

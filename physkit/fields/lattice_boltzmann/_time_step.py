@@ -23,10 +23,10 @@ def time_step(grid: Grid, speed: ArrayLike, mach: ArrayLike = 0.1) -> Float[Arra
     require_cubes(grid)
     for name, value in (("speed", speed), ("mach", mach)):
         number = concrete_value(jnp.asarray(value))
-        if number is not None and number.dtype != object and not number > 0:
+        if number is not None and not number > 0:
             raise ParameterError(f"{name} is positive; got {float(number):.6g}")
     number = concrete_value(jnp.asarray(mach))
-    if number is not None and number.dtype != object and float(number) > LARGEST_MACH + 1e-6:
+    if number is not None and float(number) > LARGEST_MACH + 1e-6:
         raise ParameterError(f"mach is at most {LARGEST_MACH}; got {float(number):.6g}")
     h = grid.spacing[0]
     return (jnp.asarray(mach) * h / (jnp.sqrt(3.0) * jnp.asarray(speed))).astype(h.dtype)

@@ -152,7 +152,7 @@ def _require_side(side: AbstractBoundary, axis: int, grid: Grid) -> None:
     if isinstance(side, NoSlip) and not isinstance(side.velocity, Module):
         value = side.velocity
         normal = concrete_value(value[axis] if jnp.ndim(value) else value)
-        if normal is not None and normal.dtype != object and np.any(normal != 0):
+        if normal is not None and np.any(normal != 0):
             raise ParameterError(
                 f"a NoSlip wall across {AXES[axis]} moves along itself only; got {normal} through itself. "
                 "Fluid is let in by Dirichlet([…])"

@@ -189,7 +189,7 @@ class Gas(AbstractFieldGroup):
 def require_heat_ratio(gamma: ArrayLike) -> None:
     """**Errors:** `ParameterError` unless γ > 1; a trace hides it."""
     number = concrete_value(gamma)
-    if number is not None and number.dtype != object and not np.all(number > 1):
+    if number is not None and not np.all(number > 1):
         raise ParameterError(f"the ratio of specific heats must exceed 1; got {number}")
 
 
@@ -245,7 +245,7 @@ def _boundary_of_scalars(boundary: PyTree) -> PyTree:
 
 def _require_rest(wall: NoSlip) -> None:
     speed = None if isinstance(wall.velocity, Module) else concrete_value(wall.velocity)
-    if speed is None or speed.dtype == object or np.any(speed != 0):
+    if speed is None or np.any(speed != 0):
         # Ghosts of the momentum would need the density there, which is another field.
         raise ParameterError(f"a NoSlip wall of a gas stands still; got {wall!r}")
 

@@ -28,7 +28,7 @@ def require_side_velocity(side: Dirichlet | NoSlip, axis: int, grid: Grid) -> No
         shape = jnp.shape(value)
     else:
         number = concrete_value(value)
-        if is_wall or (number is not None and number.dtype != object and not np.any(number != 0)):
+        if is_wall or (number is not None and not np.any(number != 0)):
             return
         raise ParameterError(
             f"a velocity has {d} components: Dirichlet([{names}]) at a side across {AXES[axis]}; one number "

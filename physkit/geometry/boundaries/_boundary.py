@@ -179,7 +179,7 @@ class Robin(AbstractBoundary):
 
     def __check_init__(self):
         number = None if isinstance(self.coefficient, Module) else concrete_value(self.coefficient)
-        if number is not None and number.dtype != object and not np.all(number >= 0):
+        if number is not None and not np.all(number >= 0):
             raise ParameterError(
                 f"the coefficient of a Robin boundary must be at least 0; got {float(np.min(number)):.6g}"
             )

@@ -66,7 +66,7 @@ class Box(AbstractSpace):
             )
         # Traced lengths cannot be checked here; `is_degenerate` finds them.
         numbers = concrete_value(lengths) if is_concrete(lengths) else None
-        if numbers is not None and numbers.dtype != object and not np.all(numbers > 0):
+        if numbers is not None and not np.all(numbers > 0):
             raise ParameterError(f"box lengths must be positive; got {show_numbers(numbers)}")
 
     @staticmethod
@@ -144,7 +144,7 @@ def _as_lengths(lengths: Any) -> Any:
     if len(shape) != 2 or shape[0] != shape[1] or not 2 <= shape[0] <= 3:
         return lengths
     numbers = concrete_value(lengths)
-    if numbers is None or numbers.dtype == object:
+    if numbers is None:
         return lengths
     if np.any(numbers != np.diag(np.diag(numbers))):
         raise ShapeError(

@@ -59,7 +59,7 @@ class Triclinic(AbstractSpace):
             )
         numbers = concrete_value(vectors) if is_concrete(vectors) else None
         # A trace hides the numbers: take the vectors as they are.
-        if numbers is None or numbers.dtype == object:
+        if numbers is None:
             self.reduction = tuple(map(tuple, np.eye(shape[0], dtype=int).tolist()))
             return
         if not np.all(np.isfinite(numbers)) or np.linalg.det(numbers) == 0:

@@ -4,11 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Plan, State, param, put_component, safe_sqrt
+from physkit.core import Clock, Plan, State, param, put_component, require_nonnegative, safe_sqrt
 from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
-from ..particle._heat_bath import require_nonnegative
 from ._bath import AbstractBath, BathAux, as_integrator, thermal_velocity
 from ._targets import Target, as_target, temperature_at
 

@@ -15,6 +15,7 @@ from physkit.core import (
     as_parameter,
     param,
     ratio,
+    require_positive,
     safe_sqrt,
     static,
 )
@@ -29,7 +30,7 @@ from ._barostat import (
 )
 from ._bath import BathAux, as_integrator
 from ._box_shapes import as_box_shape, deviatoric_strain, unimodular
-from ._targets import Target, as_target, positive, require_positive, target_at
+from ._targets import Target, as_target, positive, target_at
 
 
 class StochasticCellRescaling(AbstractBarostat):

@@ -20,6 +20,8 @@ from physkit.core import (
     param,
     put_component,
     ratio,
+    require_nonnegative,
+    require_positive,
     static,
 )
 from physkit.particles import kinetic_energy
@@ -27,7 +29,7 @@ from physkit.particles.forces import AbstractForce, Forces
 
 from .._integrator import StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
-from ..particle._heat_bath import degrees_together, require_nonnegative
+from ..particle._heat_bath import degrees_together
 from ..particle._kicks_and_drifts import AbstractKickFirst, ForceByComponent, drift, kick
 from ..particle._nose_hoover import ThermostatChain, advance_chain, chain_energies, chain_inertia
 from ._barostat import (
@@ -40,7 +42,7 @@ from ._barostat import (
 )
 from ._box_motion import BoxMotion
 from ._box_shapes import allowed_strain, as_box_shape, exponential, isotropic_strain, num_modes
-from ._targets import Target, as_target, positive, require_positive, target_at, temperature_at
+from ._targets import Target, as_target, positive, target_at, temperature_at
 
 # The force at the end of a step, caches, and Σ r ⊗ f there.
 BoxAux: TypeAlias = tuple[ForceByComponent, Cache, Array]

@@ -15,6 +15,7 @@ from physkit.core import (
     as_count,
     as_parameter,
     param,
+    require_positive,
     static,
 )
 
@@ -23,7 +24,7 @@ from .._integrator import AbstractIntegrator
 from ._barostat import AbstractBarostat, all_particles, num_bodies, stretch_all
 from ._bath import BathAux, as_integrator
 from ._box_shapes import as_box_shape, deviatoric_strain, unimodular
-from ._targets import Target, as_target, require_positive, target_at
+from ._targets import Target, as_target, target_at
 
 
 class MonteCarloBarostat(AbstractBarostat):

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -14,12 +13,10 @@ from physkit.core import (
     DeclarationError,
     Module,
     Network,
-    ParameterError,
     PyTree,
     ShapeError,
     as_parameter,
     call_user_function,
-    concrete_value,
     poison_where,
     static,
 )
@@ -66,20 +63,6 @@ def temperature_at(target: Target, clock: Clock) -> Float[Array, ""]:
     """k_B T at `clock.t`; NaN where it is negative, which a trace or a function may have hidden."""
     value = target_at(target, clock)
     return poison_where(value, value < 0)
-
-
-def require_positive(owner: Module, *names: str) -> None:
-    """**Errors:** `ParameterError` for a field among `names` that is not positive; a trace hides it."""
-    for name in names:
-        numbers = concrete_value(getattr(owner, name))
-        if (
-            numbers is not None
-            and np.issubdtype(numbers.dtype, np.floating)
-            and not (numbers > 0).all()
-        ):
-            raise ParameterError(
-                f"{type(owner).__name__}: {name} must be positive; got {numbers.min():g}"
-            )
 
 
 def positive(value: Float[Array, ""]) -> Float[Array, ""]:

@@ -5,14 +5,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Plan, State, param, put_component, ratio, safe_sqrt
+from physkit.core import (
+    Clock,
+    Plan,
+    State,
+    param,
+    put_component,
+    ratio,
+    require_nonnegative,
+    require_positive,
+    safe_sqrt,
+)
 from physkit.particles import kinetic_energy
 
 from .._integrator import AbstractIntegrator
-from ..particle._heat_bath import degrees_together, require_nonnegative
+from ..particle._heat_bath import degrees_together
 from ._bath import AbstractBath, BathAux, as_integrator
 from ._gamma_variate import gamma_variate
-from ._targets import Target, as_target, positive, require_positive, temperature_at
+from ._targets import Target, as_target, positive, temperature_at
 
 
 class VelocityRescaling(AbstractBath):

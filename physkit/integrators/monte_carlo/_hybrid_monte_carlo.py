@@ -19,6 +19,7 @@ from physkit.core import (
     as_count,
     describe,
     put_component,
+    require_positive,
     safe_sqrt,
 )
 from physkit.particles import kinetic_energy
@@ -26,7 +27,7 @@ from physkit.particles import kinetic_energy
 from .._accept_reject import choose, energy_of, is_accepted
 from .._integrator import AbstractIntegrator
 from ..baths._bath import AbstractBath, as_integrator, thermal_velocity
-from ..baths._targets import Target, as_target, positive, require_positive, target_at
+from ..baths._targets import Target, as_target, positive, target_at
 from ..particle._kicks_and_drifts import AbstractKicksAndDrifts
 from ..particle._leapfrog import Leapfrog
 from ..particle._optimized_splittings import PEFRL

@@ -8,13 +8,21 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Clock, DeclarationError, ShapeError, State, describe, put_component
+from physkit.core import (
+    Clock,
+    DeclarationError,
+    ShapeError,
+    State,
+    describe,
+    put_component,
+    require_positive,
+)
 from physkit.geometry import AXES, Grid
 from physkit.spins import UNDEFINED, AbstractSpinModel, Spins, site_index
 
 from .._accept_reject import is_accepted
 from .._integrator import AbstractOneStep, StepSize, TermsWithCaches
-from ..baths._targets import Target, as_target, positive, require_positive, target_at
+from ..baths._targets import Target, as_target, positive, target_at
 
 
 def as_model(model: object) -> AbstractSpinModel:

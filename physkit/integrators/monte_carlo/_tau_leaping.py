@@ -7,10 +7,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, as_count, as_parameter, param, static
+from physkit.core import ParameterError, as_count, as_parameter, param, require_positive, static
 from physkit.reactions import ReactionNetwork
 
-from ..baths._targets import require_positive
 from ._gillespie import AbstractJumpProcess, Progress, as_network, next_event
 
 _FEW_EVENTS = 10.0  # leaps of fewer events are no faster than the events

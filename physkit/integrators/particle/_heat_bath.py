@@ -4,18 +4,15 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Clock,
     ComponentError,
-    Module,
-    ParameterError,
     State,
-    concrete_value,
     get_component,
     poison_where,
+    require_nonnegative,
     safe_divide,
     safe_sqrt,
 )
@@ -78,21 +75,6 @@ def degrees_together(parts: Sequence[AbstractBodies], momentum_conserved: bool) 
     # particles take it up.
     bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
     return degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
-
-
-def require_nonnegative(integrator: Module, *names: str) -> None:
-    """**Errors:** `ParameterError` for a negative number among the fields `names`; a trace hides them."""
-    for name in names:
-        numbers = concrete_value(getattr(integrator, name))
-        # Only numbers can be negative: placeholders in their place, such as shapes or masks, pass.
-        if (
-            numbers is not None
-            and np.issubdtype(numbers.dtype, np.floating)
-            and (numbers < 0).any()
-        ):
-            raise ParameterError(
-                f"{type(integrator).__name__}: {name} must not be negative; got {numbers.min():g}"
-            )
 
 
 def require_points(

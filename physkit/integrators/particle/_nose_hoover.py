@@ -19,13 +19,14 @@ from physkit.core import (
     poison_where,
     put_component,
     ratio,
+    require_nonnegative,
     static,
 )
 from physkit.particles import kinetic_energy
 from physkit.particles.forces import Forces
 
 from .._splitting_coefficients import YOSHIDA
-from ._heat_bath import degrees_together, require_nonnegative
+from ._heat_bath import degrees_together
 from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 

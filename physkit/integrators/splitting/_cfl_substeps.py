@@ -65,7 +65,7 @@ class CFLSubsteps(AbstractWrapper):
 
     def __check_init__(self):
         number = concrete_value(self.cfl)
-        if number is not None and number.dtype != object and not number > 0:
+        if number is not None and not number > 0:
             raise ParameterError(f"a Courant number must be positive; got {number}")
 
     def prepare(self, state: State, dt: StepSize) -> None:

@@ -68,7 +68,7 @@ class EnergyDrift(AbstractObserver):
         self.tolerance = as_parameter(tolerance)
         # Within a trace the tolerance has no value to check.
         number = concrete_value(tolerance)
-        if number is not None and number.dtype != object and not number > 0:
+        if number is not None and not number > 0:
             raise ParameterError(f"a tolerance must be positive; got {tolerance}")
         self.energy = TotalEnergy() if energy is None else as_quantity("energy", energy)
 

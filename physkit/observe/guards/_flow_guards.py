@@ -166,7 +166,7 @@ class CourantLimit(AbstractObserver):
         self.cfl = as_parameter(cfl)
         self.interval = check_optional_interval(interval)
         value = concrete_value(cfl)
-        if value is not None and value.dtype != object and not value > 0:
+        if value is not None and not value > 0:
             raise ParameterError(f"a Courant number must be positive; got {cfl}")
 
     def init(self, snapshot: Snapshot) -> CourantViolation:

@@ -80,6 +80,6 @@ class PositiveDensity(AbstractObserver):
 
 def _as_tolerance(tolerance: ArrayLike) -> Array:
     number = concrete_value(tolerance)
-    if number is not None and number.dtype != object and not number > 0:
+    if number is not None and not number > 0:
         raise ParameterError(f"a tolerance must be positive; got {tolerance}")
     return as_parameter(tolerance)

@@ -48,7 +48,7 @@ def partition(
     # masses of 0 and particles on one spot, whose NaN survives in derivatives. `index` is (devices, slots).
     index = order[jnp.clip(first[:, None] + jnp.minimum(slot, count[:, None] - 1), 0, n - 1)]
     lengths = concrete_primal(box.lengths)
-    is_known = lengths is not None and lengths.dtype != object
+    is_known = lengths is not None
     box_lengths = tuple(float(x) for x in lengths) if is_known else None
     none = jnp.zeros(size, jnp.int32)
     ownership = Ownership(

@@ -18,9 +18,9 @@ from ._xyz import write_xyz
 def export(
     source: str | Path | Recording,
     target: str | Path,
-    names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
     *,
-    frames: slice | None = None,
+    frames: int | slice | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write a recording, or some of its series, in the format that the ending of `target` says.
@@ -38,7 +38,7 @@ def export(
 
     - `source`: what `open` takes, or has returned.
     - `names`: which series; all that the format can hold if left out.
-    - `frames`: which of them, as a slice that goes forward; all if left out.
+    - `frames`: which of them, one by its number or a slice that goes forward; all if left out.
     - `progress`: called with the number of frames done, and of all.
 
     **Errors:** `ParameterError` for endings, names or shapes that do not fit, or no frames; `FileError`.
@@ -48,14 +48,20 @@ def export(
     write = _WRITERS.get(target.suffix.lower())
     if write is None:
         raise ParameterError(f"{target}: cannot write {target.suffix!r}; known: {sorted(_WRITERS)}")
-    frames = slice(None) if frames is None else frames
+    if not isinstance(frames, slice):
+        # The last frame is -1:None; -1:0 would be none.
+        frames = slice(None) if frames is None else slice(frames, frames + 1 or None)
     # Writers turn ranges of frames into slices again. A backward range may end at −1, which a slice
     # takes for the last frame.
     if frames.step is not None and frames.step < 1:
         raise ParameterError(f"frames go forward; got {frames}")
     progress = _ignore if progress is None else progress
-    picked = [found[name] for name in (found if names is None else names)]
-    write(target, ExportRequest(picked, names is None, frames, progress))
+    chosen = [names] if isinstance(names, str) else found if names is None else names
+    request = ExportRequest([found[name] for name in chosen], names is None, frames, progress)
+    lengths = [len(series) for series in request.series]
+    if any(lengths) and not any(request.frame_indices(series) for series in request.series):
+        raise ParameterError(f"{frames} is no frame of series of {max(lengths)} and fewer")
+    write(target, request)
     return target
 
 

@@ -157,7 +157,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
 
     def speed_range(self) -> tuple[float, float] | None:
         speed = concrete_value(self.speed)
-        is_known = speed is not None and speed.dtype != object
+        is_known = speed is not None
         return (float(np.min(speed)), float(np.max(speed))) if is_known else None
 
     @property
@@ -177,7 +177,7 @@ class KSpaceAcoustics(AbstractStaggeredWave):
         numbers = [
             concrete_value(x) for x in (self.speed, self.reference_speed, grid.space.lengths)
         ]
-        is_hidden = any(x is None or x.dtype == object for x in (numbers[0], numbers[2]))
+        is_hidden = any(x is None for x in (numbers[0], numbers[2]))
         if is_hidden or (self.reference_speed is not None and numbers[1] is None):
             raise ParameterError("the longest step is a number: ask for it outside of jit and grad")
         c = float(np.max(numbers[0]))

@@ -342,12 +342,12 @@ class Maxwell(AbstractTendency):
         found, poles = permittivity_range(self.media), 0.0
         arrays = (self.vacuum_permittivity, self.vacuum_permeability, grid.spacing)
         numbers = [concrete_value(x) for x in arrays]
-        if found is None or any(x is None or x.dtype == object for x in numbers):
+        if found is None or any(x is None for x in numbers):
             return None
         for medium in self.media:
             if isinstance(medium, AbstractDispersiveMedium):
                 strength, square = (concrete_value(x) for x in medium.pole()[:2])
-                if strength is None or square is None or strength.dtype == object:
+                if strength is None or square is None:
                     return None
                 poles += float(strength) / found[0] + float(square)
         c2 = 1 / (float(numbers[0]) * float(numbers[1]) * found[0])

@@ -43,7 +43,7 @@ def check_sources(maxwell: "Maxwell", field: ElectromagneticField) -> None:
         concrete_value(x) for x in (maxwell.vacuum_permittivity, maxwell.vacuum_permeability)
     ]
     speeds = None
-    if found is not None and not any(x is None or x.dtype == object for x in numbers):
+    if found is not None and not any(x is None for x in numbers):
         vacuum = float(np.prod(numbers)) ** -0.5
         speeds = (vacuum / found[1] ** 0.5, vacuum / found[0] ** 0.5)
     check_waves(maxwell.sources, grid, speeds, _FEW)
@@ -64,7 +64,7 @@ def _check_media(maxwell: "Maxwell", grid: Grid) -> None:
     vacuum = concrete_value(maxwell.vacuum_permittivity)
     for (source, face), distances in zip(faces, on_faces, strict=True):
         found = permittivity_on_plane(maxwell.media, grid, face, iter(distances))
-        if found is not None and vacuum is not None and vacuum.dtype != object:
+        if found is not None and vacuum is not None:
             source.check_permittivity(face, found, vacuum)
     if shaped:
         _warn_of_media_outside(shaped, grid, smallest)

@@ -181,7 +181,7 @@ def permittivity_range(media: Sequence[AbstractMedium]) -> tuple[float, float] |
         if not isinstance(medium, Dielectric):
             continue
         epsilon = concrete_value(medium.permittivity)
-        if epsilon is None or epsilon.dtype == object:
+        if epsilon is None:
             return None
         least, most = float(np.min(epsilon)), float(np.max(epsilon))
         fills_all = medium.shape is None
@@ -203,7 +203,7 @@ def permittivity_on_plane(
             value = concrete_value(medium.permittivity)
         if medium.shape is not None:
             inside = next(distances) < 0
-        if value is None or value.dtype == object:
+        if value is None:
             return None
         if value.ndim:
             if value.shape != grid.shape:

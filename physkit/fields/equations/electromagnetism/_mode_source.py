@@ -249,7 +249,7 @@ def _difference(grid: Grid, axis: int, mode: str) -> np.ndarray:
 def _require_guided(values: Array, across: Array, square: Array, number: int) -> None:
     """**Errors:** `ParameterError` where the mode is a wave of what is around the guide."""
     eigenvalues, epsilon, factor = (concrete_value(x) for x in (values, across, square))
-    if eigenvalues is None or epsilon is None or factor is None or factor.dtype == object:
+    if eigenvalues is None or epsilon is None or factor is None:
         return
     around = max(float(epsilon[0]), float(epsilon[-1])) * float(factor)
     guided = int(np.sum(eigenvalues > around))

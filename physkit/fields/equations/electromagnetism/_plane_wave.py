@@ -66,7 +66,7 @@ class PlaneWave(AbstractIncidentWave):
     def __check_init__(self):
         require_positive(self, "speed", "impedance")
         k, e = concrete_value(self.direction), concrete_value(self.polarization)
-        if k is None or e is None or k.dtype == object or e.dtype == object:
+        if k is None or e is None:
             return
         if not np.any(k != 0) or e.shape != (3,):
             raise ParameterError(
@@ -97,7 +97,7 @@ class PlaneWave(AbstractIncidentWave):
 
     def check_components(self, names: Sequence[str]) -> None:
         polarization = concrete_value(self.polarization)
-        if polarization is None or polarization.dtype == object:
+        if polarization is None:
             return
         for axis, part in zip(AXES, polarization, strict=True):
             if part != 0:
@@ -112,7 +112,7 @@ class PlaneWave(AbstractIncidentWave):
         self, face: NodePlane, found: np.ndarray, vacuum_permittivity: np.ndarray
     ) -> None:
         numbers = [concrete_value(x) for x in (self.speed, self.impedance)]
-        if any(x is None or x.dtype == object for x in numbers):
+        if any(x is None for x in numbers):
             return
         own = 1 / float(np.prod([*numbers, vacuum_permittivity]))
         if not np.allclose(found, own, rtol=1e-3):

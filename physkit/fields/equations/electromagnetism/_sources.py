@@ -154,7 +154,7 @@ class CurrentSheet(AbstractSource):
         """A point of the sheet, in the middle of the box along it; None where a trace hides it."""
         axis = grid.axis(self.axis)
         x, lengths = concrete_value(self.position), concrete_value(grid.space.lengths)
-        if x is None or lengths is None or x.dtype == object:
+        if x is None or lengths is None:
             return None
         return np.where(np.arange(grid.dimension) == axis, x, 0.5 * lengths)
 

@@ -128,6 +128,6 @@ def as_waveform(waveform: Module | Callable) -> Module:
 def _numbers(*values: ArrayLike) -> list[float] | None:
     """Numbers that the host can see; None where a trace hides one."""
     found = [concrete_value(x) for x in values]
-    if any(x is None or x.dtype == object or x.ndim for x in found):
+    if any(x is None or x.ndim for x in found):
         return None
     return [float(x) for x in found]

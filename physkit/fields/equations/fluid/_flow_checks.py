@@ -45,7 +45,7 @@ def require_balanced_sides(flow: FlowState) -> None:
         return
     net, gross = _net_flux(tuple(u.at_time(0.0) for u in flow.velocity))
     numbers = concrete_value(net), concrete_value(gross)
-    if any(x is None or x.dtype == object for x in numbers):
+    if any(x is None for x in numbers):
         return
     net, gross = (float(np.asarray(x)) for x in numbers)
     if abs(net) > 1e-5 * gross:
@@ -128,7 +128,7 @@ def _may_be_unbalanced(flow: FlowState, *, constants: bool) -> bool:
         if isinstance(side.value, Module):
             return True
         number = concrete_value(side.value)
-        if constants and (number is None or number.dtype == object or np.any(number != 0)):
+        if constants and (number is None or np.any(number != 0)):
             return True
     return False
 

@@ -180,7 +180,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         super().check_state(state)
         water = self._require_water(state)
         numbers = [concrete_value(x) for x in (self.coriolis, self.beta)]
-        turns = any(x is not None and x.dtype != object and np.any(x != 0) for x in numbers)
+        turns = any(x is not None and np.any(x != 0) for x in numbers)
         if water.grid.dimension == 1 and turns:
             raise ShapeError("coriolis and beta turn water in the plane; on a line leave them out")
 

@@ -110,7 +110,7 @@ def _lets_fluid_through(side: AbstractBoundary) -> bool:
     if isinstance(side, NoSlip | Dirichlet):
         value = side.velocity if isinstance(side, NoSlip) else side.value
         number = concrete_value(value) if hasattr(value, "dtype") else None
-        return number is None or number.dtype == object or bool(np.any(number != 0))
+        return number is None or bool(np.any(number != 0))
     return isinstance(side, Outflow | FixedPressure)
 
 
