@@ -227,6 +227,7 @@ from .numerics._rounding import (
     with_tangent_of as with_tangent_of,
 )
 from .numerics._safe import (
+    phi_functions as phi_functions,
     ratio as ratio,
     safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,

@@ -5,7 +5,15 @@ from typing import ClassVar
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param
+from physkit.core import (
+    Clock,
+    ParameterError,
+    State,
+    concrete_value,
+    param,
+    poison_where,
+    require_positive,
+)
 from physkit.particles.forces import AbstractForce, AbstractScaledForce
 
 
@@ -22,7 +30,10 @@ class Comoving(AbstractScaledForce):
     **Arguments:**
 
     - `inner`: `ParticleMesh(grid, Gravity(G))`.
-    - `hubble`: H₀, the expansion rate at a = 1, 1 / time.
+    - `hubble`: H₀ > 0, the expansion rate at a = 1, 1 / time.
+
+    **Errors:** `ParameterError` for a run that does not start at τ < 0. A force at τ ≥ 0, which no expansion
+    reaches, is NaN.
 
     **Reference:** Quinn, Katz, Stadel & Lake, arXiv:astro-ph/9710043, section 2; Peebles, The
     Large-Scale Structure of the Universe (1980), section 7.
@@ -33,9 +44,21 @@ class Comoving(AbstractScaledForce):
     inner: AbstractForce
     hubble: Float[Array, ""] = param()
 
+    def __check_init__(self):
+        require_positive(self, "hubble")
+
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        super().check_time(state, t)
+        start = concrete_value(t)
+        if start is not None and not start < 0:
+            raise ParameterError(
+                f"Comoving counts τ = −2/(H₀√a) from below to 0; got t0 = {float(start):g}. "
+                "Give Simulation(…, t0=-2 / (H0 * a**0.5)) of the first a"
+            )
+
     def scale_factor(self, tau: ArrayLike) -> Array:
         """a at time τ."""
         return (2 / (self.hubble * tau)) ** 2
 
     def factor(self, clock: Clock) -> Float[Array, ""]:
-        return self.scale_factor(clock.t)
+        return poison_where(self.scale_factor(clock.t), clock.t >= 0)

@@ -46,6 +46,11 @@ class AbstractIntegrator(Module):
     # `check_state(state)` and `for_start(state, least)` of its own, as terms have.
     hides_terms: ClassVar[bool] = False
 
+    @property
+    def solves_for_terms(self) -> bool:
+        """Whether it solves for the parts that terms let it solve for (`AbstractTerm.solve_implicit`)."""
+        return False
+
     @abc.abstractmethod
     def prepare(self, state: State, dt: StepSize) -> Plan:
         """Constants of a run (coefficients, symbols); traced once."""

@@ -47,6 +47,10 @@ class AbstractWrapper(AbstractIntegrator):
         return self.integrator.terms(self.inner_aux(aux))
 
     @property
+    def solves_for_terms(self) -> bool:
+        return self.integrator.solves_for_terms
+
+    @property
     def conserves_momentum(self) -> bool:
         return self.integrator.conserves_momentum
 

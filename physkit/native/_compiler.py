@@ -141,7 +141,7 @@ def _load_handler(source: str, entry: str, exact: bool) -> str | None:
         if isinstance(error, subprocess.TimeoutExpired):
             _unanswered.add(compiler)
         warnings.warn(
-            f"no native code for a sum over pairs or for fluxes, which will be slower ({error}); "
+            f"no native code for sums over pairs, lists or fluxes, which will be slower ({error}); "
             "PHYSKIT_NATIVE=0 in the environment does without it",
             PhyskitWarning,
             stacklevel=4,

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import physkit as pk
 from physkit.core import Clock, StepCount
 from physkit.coupling import PCS, Comoving, Gravity, ParticleMesh
 from physkit.geometry import Box, Grid
@@ -46,3 +47,17 @@ def test_zeldovich_pancake_half_way_to_collapse():
     apart = np.asarray(end.unwrapped)[:, 0] - x
     np.testing.assert_allclose(apart - np.round(apart), 0, atol=1e-3)
     np.testing.assert_allclose(end.velocity[:, 0], p, atol=2e-2 * np.max(np.abs(p)))
+
+
+def test_time_runs_from_below_to_zero():
+    box = Box([1.0])
+    particles = Particles(np.random.default_rng(0).random((5, 1)), space=box)
+    force = Comoving(ParticleMesh(Grid(box, (8,)), Gravity()), 1.0)
+    with pytest.raises(pk.errors.ParameterError, match="hubble must be positive"):
+        Comoving(force.inner, -1.0)
+    with pytest.raises(pk.errors.ParameterError, match="counts τ = "):
+        simulate(pk.Simulation(pk.VelocityVerlet(force), dt=0.1), particles, 1)
+    across = pk.Simulation(pk.VelocityVerlet(force), dt=0.3, t0=-0.5)
+    assert simulate(across, particles, 1).health.ok
+    with pytest.raises(pk.SimulationDiverged):
+        pk.run(across, particles, 2, progress=False)

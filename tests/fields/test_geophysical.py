@@ -129,6 +129,9 @@ def test_bad_input_is_an_error():
         QuasiGeostrophic(0.0, [1.0, 1.0], [1.0], mean_flow=[1.0, 2.0, 3.0])
     with pytest.raises(ParameterError, match="depth must be positive"):
         QuasiGeostrophic(0.0, [1.0, -1.0], [1.0])
+    for wrong in ({"deformation_radius": -1.0}, {"deformation_radius": 1.0, "depth_ratio": 0.0}):
+        with pytest.raises(ParameterError, match=r"(radius|ratio) must be positive"):
+            QuasiGeostrophic.two_layers(0.0, shear=1.0, **wrong)
     with pytest.raises(ParameterError, match="order must be 1"):
         SurfaceQuasiGeostrophic(order=0)
     with pytest.raises(ShapeError, match=r"real numbers \[2, x, y\]"):

@@ -165,5 +165,15 @@ def test_bad_input():
             1,
         )
     state = HydrostaticState.of(SMALL, 0.0, boundary=Mirror())
+    for method, error, match in (
+        (pk.RK4, pk.errors.StepSizeError, "too long for RK4 of HydrostaticFlow"),
+        (
+            lambda law: pk.CFLSubsteps(pk.RK4(law)),
+            pk.errors.DeclarationError,
+            "for methods that solve for it",
+        ),
+    ):
+        with pytest.raises(error, match=match):
+            pk.init(pk.Simulation(method(HydrostaticFlow(9.81)), dt=1.0), state)
     with pytest.raises(ShapeError, match="the surface is a scalar"):
         HydrostaticState(state.velocity_x, state.velocity_y, state.buoyancy, state.buoyancy)

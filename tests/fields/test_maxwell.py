@@ -180,6 +180,38 @@ def test_conductivity_absorbs_as_its_skin_depth_says():
     np.testing.assert_allclose(a / b, math.exp(kappa * 0.5), rtol=0.01)
 
 
+def test_a_conductor_stops_a_field_within_a_step():
+    """E in a uniform conductor falls as e^{−σt/ε}, damped currents as e^{−γt}, however long the steps are."""
+    grid = Grid(Box([2.0, 2.0]), (4, 4))
+
+    def step(maxwell, start, steps):
+        return simulate(Simulation(Yee(maxwell), dt=0.2), start, steps).state
+
+    for sigma in (0.3, 1e3):
+        start = ElectromagneticField.of(grid, {"Ez": lambda x, y: 1 + 0 * x})
+        field = step(Maxwell(Dielectric(2.0, sigma)), start, 3)
+        np.testing.assert_allclose(field.Ez.data, math.exp(-0.3 * sigma), rtol=1e-12, atol=1e-99)
+    maxwell = Maxwell(Drude(1e-9, 1e3))
+    start = maxwell.add_memory(ElectromagneticField.of(grid))
+    start = start.replace({"Jz": start.Jz.replace(data=jnp.ones_like(start.Jz.data))})
+    assert float(jnp.max(jnp.abs(step(maxwell, start, 1).Jz.data))) < 1e-12
+
+
+def test_substeps_and_explicit_methods_follow_media():
+    grid = Grid([1.0], (32,))
+    wave = {"Ez": lambda x: jnp.sin(2 * jnp.pi * x)}
+    for medium in (Drude(300.0), Dielectric(0.01)):
+        maxwell = Maxwell(medium)
+        start = maxwell.add_memory(ElectromagneticField.of(grid, wave, mode="TM"))
+        steps = Simulation(pk.CFLSubsteps(Yee(maxwell), max_substeps=64), dt=0.05)
+        end = simulate(steps, start, 3)
+        assert end.health.ok
+        assert float(jnp.max(jnp.abs(end.state.Ez.data))) < 1.1
+    lossy = ElectromagneticField.of(grid, wave, mode="TM")
+    with pytest.raises(pk.errors.StepSizeError, match="too long for RK4 of Maxwell"):
+        simulate(Simulation(RK4(Maxwell(Dielectric(1.0, 1e3))), dt=0.01), lossy, 1)
+
+
 def test_a_current_along_a_magnetic_conductor_sends_all_of_it_into_the_box():
     """The wave to the other side comes back from the wall at once: −η K, and not half of it."""
     grid = Grid(Box([2.0], False), (80,))

@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats, param, static
+from physkit.core import (
+    Clock,
+    ParameterError,
+    ShapeError,
+    StepCount,
+    cast_floats,
+    param,
+    phi_functions,
+    static,
+)
 from physkit.fields import AbstractEquation, Field, Spectrum, derivative_symbol
 from physkit.fields.equations import Diffusion, KuramotoSivashinsky
 from physkit.geometry import Box, Dirichlet, Grid
@@ -25,7 +34,6 @@ from physkit.integrators import (
     Strang,
     Subcycle,
 )
-from physkit.integrators.spectral._phi_functions import phi_functions
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator, check_simulation

@@ -2,49 +2,39 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    AbstractTendency,
     Clock,
     DeclarationError,
     NotReversible,
     ParameterError,
     Plan,
-    ShapeError,
     State,
     StepSizeError,
     concrete_value,
-    get_component,
 )
-from physkit.geometry import AXES, Grid
+from physkit.geometry import Grid
 
 from .._field_increment import FieldIncrement
-from ..states._field_group import AbstractFieldGroup
-from ._source_checks import check_waves, warn_of_jumps
-from .absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
+from ._source_checks import check_waves
+from .absorbing._absorbed_wave import AbstractAbsorbedWave
+from .absorbing._convolutional_pml import Memories
 
 Increments: TypeAlias = dict[str, FieldIncrement]
 HalfStep: TypeAlias = Callable[[Plan, Clock, Any], tuple[Increments, Memories]]
 
 
-class AbstractStaggeredWave(AbstractTendency):
+class AbstractStaggeredWave(AbstractAbsorbedWave):
     """Waves of a velocity and of what it compresses or shears, each moved by the other.
 
     A step adds to the velocity what follows from the other half, then to the other half what follows from the
     new velocity: write `half_steps`. In the first step of a run the velocity is that of the same instant and is
     moved by half a step; from then on it is half a step behind.
     """
-
-    sources: eqx.AbstractVar[tuple]
-    layer: eqx.AbstractVar[ConvolutionalPML | None]
-    component: eqx.AbstractVar[str | None]
-    # The class of the field that the equations move.
-    field_type: ClassVar[type[AbstractFieldGroup]]
 
     @property
     @abc.abstractmethod
@@ -66,19 +56,6 @@ class AbstractStaggeredWave(AbstractTendency):
     def energy(self, clock: Clock, state: State) -> Float[Array, ""]:
         """The energy of the waves at `clock.t`, as the steps keep it."""
 
-    def field(self, state: State) -> Any:
-        """The field that these equations move.
-
-        **Errors:** `ShapeError` for a component of another kind.
-        """
-        field = get_component(state, self.component)
-        if not isinstance(field, self.field_type):
-            name = self.field_type.__name__
-            raise ShapeError(
-                f"{type(self).__name__} moves an {name}; got {type(field).__name__}: {name}.of(grid, …)"
-            )
-        return field
-
     @property
     @abc.abstractmethod
     def fewest_cells(self) -> float:
@@ -94,10 +71,6 @@ class AbstractStaggeredWave(AbstractTendency):
             source.check_grid(grid)
             source.check_layer(grid, self.layer)
         check_waves(self.sources, grid, self.speed_range(), self.fewest_cells)
-
-    def check_time(self, state: State, t: Float[Array, ""]) -> None:
-        del state
-        warn_of_jumps(self.sources, t)
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
         step = concrete_value(dt)
@@ -139,38 +112,6 @@ class AbstractStaggeredWave(AbstractTendency):
         """How long the velocity is moved: half a step in the first step of a run."""
         is_first = (clock.step.high == 0) & (clock.step.low == 0) & (clock.offset == 0)
         return jnp.where(is_first, 0.5 * clock.dt, clock.dt)
-
-    def layer_memory(
-        self, field: AbstractFieldGroup, derivatives: dict[str, tuple[int, ...]], at_seam: bool
-    ) -> Memories:
-        """What the layer remembers at the start of the derivatives that move each part, by axis."""
-        memory: Memories = {}
-        if self.layer is not None:
-            for name, axes in derivatives.items():
-                part = field.parts()[name]
-                found = self.layer.memory(name, field.grid, part.location, part.data, at_seam)
-                memory |= {key: m for key, m in found.items() if m.axis in axes}
-        return memory
-
-    def layer_factors(self, field: Any, dt: Array, speed: Array) -> dict[str, LayerFactors]:
-        """What the layer does to each derivative in a step."""
-        factors = {}
-        if self.layer is not None:
-            for key in field.memory or {}:
-                name, side = key.split()
-                place = field.parts()[name].location
-                factors[key] = self.layer.factors(field.grid, place, side, dt, speed)
-        return factors
-
-    def absorb(
-        self, factors: dict[str, LayerFactors], field: Any, name: str, axis: int, slope: Array
-    ) -> tuple[Array, Memories]:
-        """The derivative along `axis` that moves `name`, as the layers stretch it; what they remember."""
-        keys = [f"{name} {AXES[axis]}_{end}" for end in ("low", "high")]
-        layers = {k: (field.memory[k], factors[k]) for k in keys if k in factors}
-        if self.layer is None or not layers:
-            return slope, {}
-        return self.layer.absorb(slope, axis, layers)
 
     def require_no_layer(self) -> None:
         """**Errors:** `DeclarationError` with a layer: rates know no memory."""

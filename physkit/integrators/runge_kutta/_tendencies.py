@@ -138,5 +138,5 @@ def require_short_steps(
         raise StepSizeError(
             f"dt = {float(step):.3g} is too long for {method} of {type(term).__name__}: every step would make "
             f"its shortest waves grow {growth:.3g} times. Take dt ≤ {tableau.longest_step(rate):.3g}"
-            + (_IMPLICIT if rate.real < 0 else "")
+            + (_IMPLICIT if isinstance(rate, float) and rate < 0 else "")
         )

@@ -5,13 +5,12 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import scale_array
+from physkit.core import phi_functions, scale_array
 
 from .._integrator import StepSize
 from ..runge_kutta import _tableau as table
 from ..runge_kutta._tableau import Tableau
 from ._exponential import AbstractExponential, ExponentialTable
-from ._phi_functions import phi_functions
 
 
 class ETDRK2(AbstractExponential):

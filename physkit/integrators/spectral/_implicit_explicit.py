@@ -66,6 +66,10 @@ class AbstractImplicitExplicit(AbstractSemilinear):
     def __init__(self, *tendencies: TendencyLike):
         self.tendency = as_tendencies(*tendencies)
 
+    @property
+    def solves_for_terms(self) -> bool:
+        return True
+
     def prepare(self, state: State, dt: StepSize) -> SemilinearPlan:
         if implicit_terms(self.tendency, state):
             # Then all is by values, and nothing by modes.

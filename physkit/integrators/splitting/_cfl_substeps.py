@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Aux,
     Clock,
+    DeclarationError,
     Fault,
     Faults,
     Module,
@@ -51,7 +52,8 @@ class CFLSubsteps(AbstractWrapper):
     - `max_substeps`: sub-steps at most.
 
     **Errors:** `ParameterError` for numbers that are not positive, or terms none of which has a signal
-    speed. Fault `COURANT` (and NaN) where more sub-steps would be needed.
+    speed; `DeclarationError` for explicit methods of terms whose fastest waves are to be solved for. Fault
+    `COURANT` (and NaN) where more sub-steps would be needed.
 
     **Good values:** 0.4 for `MUSCL` with `SSPRK2` or `WENO5` with `SSPRK3`. Half of `max_substeps` in use,
     so that there is room when the flow speeds up.
@@ -73,8 +75,10 @@ class CFLSubsteps(AbstractWrapper):
 
     def init(self, plan: None, clock: Clock, state: State) -> CFLSubstepsAux:
         inner = self.integrator.init(self._plan(clock, state), clock, state)
-        # Called for its error alone: where no term has a signal rate, that is raised before anything runs.
-        total_signal_rate(self.integrator.terms(inner), clock, state)
+        # Called for their errors alone, before anything runs.
+        terms = self.integrator.terms(inner)
+        total_signal_rate(terms, clock, state)
+        self._require_whole_rates(terms, state)
         return CFLSubstepsAux(inner, Faults.none())
 
     def refresh(
@@ -114,6 +118,16 @@ class CFLSubsteps(AbstractWrapper):
         # A state that was advanced by sub-steps that are too long must not pass for a result.
         faults = aux.faults.set_if(Fault.COURANT, too_many)
         return poison_where(state, too_many), CFLSubstepsAux(inner, faults)
+
+    def _require_whole_rates(self, terms: TermsWithCaches, state: State) -> None:
+        """**Errors:** `DeclarationError` for waves that an explicit method follows and no rate tells of."""
+        for term, _ in terms:
+            if term.is_implicit(state) and not self.integrator.solves_for_terms:
+                name = type(term).__name__
+                raise DeclarationError(
+                    f"the fastest part of {name} is for methods that solve for it, and in no Courant number: "
+                    f"take CFLSubsteps(ARS343({name}(…)))"
+                )
 
     def _plan(self, clock: Clock, state: State) -> Plan:
         # For `init` and `refresh`, which do not depend on the length of a step.

@@ -47,6 +47,9 @@ class AbstractWrappedForce(AbstractForce):
     def check_state(self, state: State) -> None:
         self.inner.check_state(self.seen_state(state))
 
+    def check_time(self, state: State, t: Float[Array, ""]) -> None:
+        self.inner.check_time(self.seen_state(state), t)
+
     def require_reversible(self, state: State) -> None:
         self.inner.require_reversible(self.seen_state(state))
 

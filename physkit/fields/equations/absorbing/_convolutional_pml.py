@@ -169,7 +169,7 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
         keep = jnp.exp(-decay * dt)
         # c = (σ/κ²) (b − 1)/(σ/κ + α), without 0/0 where both are 0.
         safe = jnp.where(decay > 0, decay, 1)
-        gain = jnp.where(decay > 0, sigma / kappa**2 * (keep - 1) / safe, 0)
+        gain = jnp.where(decay > 0, sigma / kappa**2 * jnp.expm1(-decay * dt) / safe, 0)
         # Blocks in the middle of the domain have layers that do nothing.
         here = grid.touches_side(axis, int(side.endswith("high")))
         stretch = 1 / kappa - 1

@@ -5,24 +5,21 @@ from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    AbstractTendency,
     Clock,
     DeclarationError,
     NotReversible,
     ParameterError,
     Rate,
-    ShapeError,
     State,
     StepSizeError,
     concrete_value,
     describe,
-    get_component,
     param,
+    phi_functions,
     recomputed,
     replace_fields,
     require_positive,
@@ -36,7 +33,7 @@ from ..._field_increment import FieldIncrement
 from ...operators import half_cell_neighbors
 from ...states._electromagnetic_field import ElectromagneticField
 from .._requirements import as_tuple
-from .._source_checks import warn_of_jumps
+from ..absorbing._absorbed_wave import AbstractAbsorbedWave
 from ..absorbing._convolutional_pml import ConvolutionalPML, LayerFactors, Memories
 from ._maxwell_checks import check_memory, check_sources
 from ._media import (
@@ -45,24 +42,28 @@ from ._media import (
     Medium,
     Pole,
     medium_at,
-    permittivity_range,
     poles_at,
 )
+from ._rates import fastest_rate, known_fastest_decay, known_fastest_rate
 from ._sources import AbstractSource
 
 Increments: TypeAlias = dict[str, FieldIncrement]
 
 
 class MaxwellPlan(NamedTuple):
-    """What media, layers and sources come to on a grid: by component of E, by derivative and side, each."""
+    """What media, layers and sources come to on a grid: by component of E, by derivative and side, each.
+
+    - `decay`: of components of E and J that something damps, how much of a push a step keeps.
+    """
 
     media: dict[str, Medium]
     poles: dict[str, Pole | None]
+    decay: dict[str, Array]
     layers: dict[str, LayerFactors]
     sources: tuple[AbstractSource, ...]
 
 
-class Maxwell(AbstractTendency):
+class Maxwell(AbstractAbsorbedWave):
     """Maxwell's equations, for `ElectromagneticField`: on a line, in the plane and in space.
 
         μ₀ ∂H/∂t = −∇×E
@@ -70,7 +71,8 @@ class Maxwell(AbstractTendency):
         ∂P/∂t = J_p,   ∂J_p/∂t = ε₀ s E − ω₀² P − γ J_p      for every oscillator p of dispersive media
 
     Staggered differences of second order: ∇·H stays what it was, to rounding, and where nothing conducts ∇·D,
-    too. `integrators.Yee(maxwell)` steps it; where nothing absorbs `RK4(maxwell)` and the like do, too.
+    too. `integrators.Yee(maxwell)` steps it, also where a conductor stops a field within a step. Without a
+    layer `RK4(maxwell)` and the like do, too, with dt below 2.7 ε₀ε/σ.
 
     **Arguments:**
 
@@ -101,6 +103,7 @@ class Maxwell(AbstractTendency):
     vacuum_permeability: Float[Array, ""] = param(1.0)
     wavevector: Float[Array, " d"] | None = param(None)
     component: str | None = static(default=None)
+    field_type = ElectromagneticField
 
     def __check_init__(self):
         require_positive(self, "vacuum_permittivity", "vacuum_permeability")
@@ -128,34 +131,16 @@ class Maxwell(AbstractTendency):
             field = field.with_poles(self.num_poles)
         if self.layer is None:
             return field
-        memory: Memories = {}
-        for name, part in {**field.electric, **field.magnetic}.items():
-            along = {AXES[j] for j, _, _ in _curl_terms(field, name)}
-            found = self.layer.memory(name, field.grid, part.location, part.data)
-            memory |= {key: m for key, m in found.items() if AXES[m.axis] in along}
-        return replace_fields(field, {"memory": memory})
+        derivatives = {
+            name: tuple(j for j, _, _ in _curl_terms(field, name))
+            for name in (*field.electric, *field.magnetic)
+        }
+        return replace_fields(field, {"memory": self.layer_memory(field, derivatives)})
 
     def check_state(self, state: State) -> None:
         field = self.field(state)
         check_sources(self, field)
         check_memory(self, field)
-
-    def check_time(self, state: State, t: Float[Array, ""]) -> None:
-        del state
-        warn_of_jumps(self.sources, t)
-
-    def field(self, state: State) -> ElectromagneticField:
-        """The field that these equations move.
-
-        **Errors:** `ShapeError` for a component that is no `ElectromagneticField`.
-        """
-        field = get_component(state, self.component)
-        if not isinstance(field, ElectromagneticField):
-            raise ShapeError(
-                f"Maxwell moves an ElectromagneticField; got {type(field).__name__}: "
-                "ElectromagneticField.of(grid, …)"
-            )
-        return field
 
     # --- steps --------------------------------------------------------------------------------------
 
@@ -166,13 +151,13 @@ class Maxwell(AbstractTendency):
 
         **Errors:** `ParameterError` where numbers are hidden by a trace.
         """
-        rate = self._fastest_rate(grid)
+        rate = known_fastest_rate(self, grid)
         if rate is None:
             raise ParameterError("the longest step is a number: ask for it outside of jit and grad")
         return 2 / rate
 
     def check_step(self, state: State, dt: Float[Array, ""]) -> None:
-        rate, step = self._fastest_rate(self.field(state).grid), concrete_value(dt)
+        rate, step = known_fastest_rate(self, self.field(state).grid), concrete_value(dt)
         if rate is not None and step is not None and float(step) * rate > 2 * (1 + 1e-5):
             raise StepSizeError(
                 f"dt = {float(step):.6g} is beyond Courant's limit of {2 / rate:.6g}: the field would blow up. "
@@ -180,26 +165,32 @@ class Maxwell(AbstractTendency):
             )
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
-        """c √Σ 1/h², 1 / time: dt times it is the Courant number, at most 1."""
+        """Half the largest rate of the field: dt times it is at most 1. In a vacuum c √Σ 1/h²."""
         del clock
-        square = jnp.sum(1 / self.field(state).grid.spacing ** 2)
-        return self._vacuum_speed * jnp.sqrt(square)
+        return 0.5 * fastest_rate(self, self.field(state).grid)
+
+    def stiffest_rate(self, state: State) -> complex | None:
+        grid = self.field(state).grid
+        rate, decay = known_fastest_rate(self, grid), known_fastest_decay(self, grid)
+        if rate is None or decay is None:
+            return None
+        return complex(-decay) if decay > rate else 1j * rate
 
     def prepare(self, state: State, dt: Array) -> MaxwellPlan:
         """Media, layers and sources on the grid, for steps of length `dt`."""
         field = self.field(state)
-        grid, media, poles, layers = field.grid, {}, {}, {}
+        grid, media, poles, decay = field.grid, {}, {}, {}
         for name, part in field.electric.items():
-            media[name] = medium_at(self.media, grid, part.location, name)
+            media[name] = epsilon, sigma = medium_at(self.media, grid, part.location, name)
             found = poles_at(self.media, grid, part.location, name)
-            poles[name] = _stack_poles(found, grid) if found else None
-        if self.layer is not None and field.memory is not None:
-            for key in field.memory:
-                name, side = key.split()
-                place = getattr(field, name).location
-                layers[key] = self.layer.factors(grid, place, side, dt, self._vacuum_speed)
+            poles[name] = pole = _stack_poles(found, grid) if found else None
+            if sigma is not None:
+                decay[name] = _mean_decay(dt * sigma / (self.vacuum_permittivity * epsilon))
+            if pole is not None and pole.damping is not None:
+                decay["J" + name[1]] = _mean_decay(dt * pole.damping)
+        layers = self.layer_factors(field, dt, self._vacuum_speed)
         sources = tuple(source.prepare(grid, dt) for source in self.sources)
-        return MaxwellPlan(media, poles, layers, sources)
+        return MaxwellPlan(media, poles, decay, layers, sources)
 
     def magnetic_increments(
         self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField
@@ -215,13 +206,9 @@ class Maxwell(AbstractTendency):
             pole = plan.poles[name]
             if pole is None:
                 continue
-            current, polarization = (getattr(field, kind + name[1]).data for kind in "JP")
-            push = scale_array(part.data[None], self.vacuum_permittivity * pole.strength)
-            push = push - scale_array(polarization, pole.frequency_squared)
-            if pole.damping is not None:
-                push = push - scale_array(current, pole.damping)
-                push = scale_array(push, 1 / (1 + 0.5 * clock.dt * pole.damping))
-            out["J" + name[1]] = FieldIncrement(scale_array(push, clock.dt), part.location)
+            push = self._push_of_pole(pole, field, name[1])
+            scale = clock.dt * plan.decay.get("J" + name[1], 1.0)
+            out["J" + name[1]] = FieldIncrement(scale_array(push, scale), part.location)
         return out, memory
 
     def electric_increments(
@@ -238,21 +225,14 @@ class Maxwell(AbstractTendency):
         out, memory = {}, {}
         middle = clock.at_fraction(0.5)
         for name, part in field.electric.items():
-            curl, new = self._curl(plan, middle, field, name)
+            growth, new = self._electric_rate(plan, middle, field, name, currents)
             memory |= new
-            if currents is not None and name in currents:
-                curl = curl - currents[name]
             if plan.poles[name] is not None:
                 current = getattr(field, "J" + name[1]).data
-                curl = curl - jnp.sum(current, axis=0)
                 out["P" + name[1]] = FieldIncrement(scale_array(current, clock.dt), part.location)
-            epsilon, sigma = plan.media[name]
-            scale = clock.dt / (self.vacuum_permittivity * epsilon)
-            if sigma is not None:
-                # The conductor's current is that of the mean of E before and after.
-                curl = curl - scale_array(part.data, sigma)
-                scale = scale / (1 + 0.5 * sigma * scale)
-            out[name] = FieldIncrement(scale_array(curl, scale), part.location)
+            # In a conductor E falls exponentially towards what drives it: also where it falls within a step.
+            scale = clock.dt * plan.decay.get(name, 1.0)
+            out[name] = FieldIncrement(scale_array(growth, scale), part.location)
         return out, memory
 
     def rate(self, clock: Clock, state: State) -> Rate:
@@ -268,19 +248,9 @@ class Maxwell(AbstractTendency):
             elif name[0] == "P":
                 values = getattr(field, "J" + name[1]).data
             elif name[0] == "J":
-                pole, electric = plan.poles["E" + name[1]], getattr(field, "E" + name[1]).data
-                polarization = getattr(field, "P" + name[1]).data
-                values = scale_array(electric[None], self.vacuum_permittivity * pole.strength)
-                values = values - scale_array(polarization, pole.frequency_squared)
-                if pole.damping is not None:
-                    values = values - scale_array(part.data, pole.damping)
+                values = self._push_of_pole(plan.poles["E" + name[1]], field, name[1])
             else:
-                curl = self._curl(plan, clock, field, name)[0]
-                if plan.poles[name] is not None:
-                    curl = curl - jnp.sum(getattr(field, "J" + name[1]).data, axis=0)
-                epsilon, sigma = plan.media[name]
-                curl = curl if sigma is None else curl - scale_array(part.data, sigma)
-                values = scale_array(curl, 1 / (self.vacuum_permittivity * epsilon))
+                values = self._electric_rate(plan, clock, field, name)[0]
             rates[name] = FieldIncrement(values, part.location)
         return rates if self.component is None else {self.component: rates}
 
@@ -306,6 +276,32 @@ class Maxwell(AbstractTendency):
     def _vacuum_speed(self) -> Array:
         return 1 / jnp.sqrt(self.vacuum_permittivity * self.vacuum_permeability)
 
+    def _push_of_pole(self, pole: Pole, field: ElectromagneticField, axis: str) -> Array:
+        """∂J/∂t of the oscillators along an axis."""
+        electric, current, polarization = (getattr(field, kind + axis).data for kind in "EJP")
+        push = scale_array(electric[None], self.vacuum_permittivity * pole.strength)
+        push = push - scale_array(polarization, pole.frequency_squared)
+        return push if pole.damping is None else push - scale_array(current, pole.damping)
+
+    def _electric_rate(
+        self,
+        plan: MaxwellPlan,
+        clock: Clock,
+        field: ElectromagneticField,
+        name: str,
+        currents: dict[str, Array] | None = None,
+    ) -> tuple[Array, Memories]:
+        """∂E/∂t of one component; what layers remember then."""
+        curl, memory = self._curl(plan, clock, field, name)
+        if currents is not None and name in currents:
+            curl = curl - currents[name]
+        if plan.poles[name] is not None:
+            curl = curl - jnp.sum(getattr(field, "J" + name[1]).data, axis=0)
+        epsilon, sigma = plan.media[name]
+        if sigma is not None:
+            curl = curl - scale_array(getattr(field, name).data, sigma)
+        return scale_array(curl, 1 / (self.vacuum_permittivity * epsilon)), memory
+
     def _curl(
         self, plan: MaxwellPlan, clock: Clock, field: ElectromagneticField, name: str
     ) -> tuple[Array, Memories]:
@@ -313,12 +309,8 @@ class Maxwell(AbstractTendency):
         total, memory = None, {}
         for axis, source, sign in _curl_terms(field, name):
             slope = self._slope(source, axis)
-            keys = [f"{name} {AXES[axis]}_{end}" for end in ("low", "high")]
-            past = field.memory or {}
-            layers = {k: (past[k], plan.layers[k]) for k in keys if k in plan.layers}
-            if self.layer is not None and layers:
-                slope, new = self.layer.absorb(slope, axis, layers)
-                memory |= new
+            slope, new = self.absorb(plan.layers, field, name, axis, slope)
+            memory |= new
             if total is None:
                 total = slope if sign > 0 else -slope
             else:
@@ -337,21 +329,10 @@ class Maxwell(AbstractTendency):
             low, high = low * jnp.conj(turn), high * turn
         return scale_array(high - low, 1 / h)
 
-    def _fastest_rate(self, grid: Grid) -> float | None:
-        """The largest rate of the field, whose product with dt must be below 2; None where a trace hides it."""
-        found, poles = permittivity_range(self.media), 0.0
-        arrays = (self.vacuum_permittivity, self.vacuum_permeability, grid.spacing)
-        numbers = [concrete_value(x) for x in arrays]
-        if found is None or any(x is None for x in numbers):
-            return None
-        for medium in self.media:
-            if isinstance(medium, AbstractDispersiveMedium):
-                strength, square = (concrete_value(x) for x in medium.pole()[:2])
-                if strength is None or square is None:
-                    return None
-                poles += float(strength) / found[0] + float(square)
-        c2 = 1 / (float(numbers[0]) * float(numbers[1]) * found[0])
-        return float(np.sqrt(4 * c2 * np.sum(1 / np.asarray(numbers[2], float) ** 2) + poles))
+
+def _mean_decay(x: Array) -> Array:
+    """The mean of e^{−xs} over 0 < s < 1: what is left of a push in a step that damps it by e^{−x}."""
+    return phi_functions(-x)[0]
 
 
 def _curl_terms(field: ElectromagneticField, name: str) -> list[tuple[int, Field, int]]:

@@ -181,8 +181,3 @@ def require_carried(component: str, names: Sequence[str], what: str) -> None:
             f"{what} along {component} drives nothing: this field has {', '.join(names)}. In the plane and on "
             'a line ElectromagneticField.of(grid, mode="TM") has Ez, mode="TE" what is along the plane'
         )
-
-
-def component_axis(name: str) -> int:
-    """0, 1, 2 for components along x, y, z."""
-    return AXES.index(name[1])

@@ -13,6 +13,7 @@ from physkit.core import (
     ParameterError,
     Rate,
     State,
+    concrete_value,
     get_component,
     param,
     put_component,
@@ -140,6 +141,15 @@ class HydrostaticFlow(AbstractTendency):
         for name, slow in self._slow_rates(flow).items():
             rates[name] = rates[name] + slow if name in rates else slow
         return self._as_rate(flow, rates)
+
+    def stiffest_rate(self, state: State) -> complex | None:
+        """Of waves of the surface, which explicit methods follow."""
+        grid = self._require(state).buoyancy.grid
+        numbers = [concrete_value(x) for x in (self.gravity, grid.space.lengths, grid.spacing)]
+        if any(x is None for x in numbers):
+            return None
+        gravity, lengths, spacing = numbers
+        return 2j * float(np.sqrt(gravity * lengths[2] * np.sum(1 / spacing[:2] ** 2)))
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         """max Σ_k |u_k|/h_k, 1 / time: dt times it is the Courant number of the flow."""

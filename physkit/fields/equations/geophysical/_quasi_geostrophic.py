@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -15,6 +16,8 @@ from physkit.core import (
     ShapeError,
     State,
     as_parameter,
+    concrete_value,
+    describe,
     get_component,
     param,
     require_nonnegative,
@@ -111,7 +114,16 @@ class QuasiGeostrophic(AbstractBalancedFlow):
             1/L_d² = s₁ (1/H₁ + 1/H₂),   H₁/H₂ = `depth_ratio`,   U₁ − U₂ = `shear`
 
         The others are arguments of the class.
+
+        **Errors:** `ParameterError` for a `deformation_radius` or `depth_ratio` that is not positive.
         """
+        for name, value in (
+            ("deformation_radius", deformation_radius),
+            ("depth_ratio", depth_ratio),
+        ):
+            number = concrete_value(value)
+            if number is not None and not np.all(number > 0):
+                raise ParameterError(f"two_layers: {name} must be positive; got {describe(value)}")
         upper = as_parameter(depth_ratio) / (1 + as_parameter(depth_ratio))
         depth = jnp.stack([upper, 1 - upper])
         coupling = upper * (1 - upper) / as_parameter(deformation_radius) ** 2
