@@ -146,9 +146,9 @@ class HydrostaticFlow(AbstractTendency):
         """Of waves of the surface, which explicit methods follow."""
         grid = self._require(state).buoyancy.grid
         numbers = [concrete_value(x) for x in (self.gravity, grid.space.lengths, grid.spacing)]
-        if any(x is None for x in numbers):
-            return None
         gravity, lengths, spacing = numbers
+        if gravity is None or lengths is None or spacing is None:
+            return None
         return 2j * float(np.sqrt(gravity * lengths[2] * np.sum(1 / spacing[:2] ** 2)))
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
