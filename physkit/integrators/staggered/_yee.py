@@ -13,7 +13,8 @@ class Yee(AbstractStateless):
         H' = H − dt/μ ∇×E,   E' = E + dt/ε (∇×H' − J)
 
     Each half adds to one field what follows from the other: without losses a step is reversible to the last
-    bit. Currents of dispersive media move with H, their polarization with E. Energy is bounded, not constant.
+    bit. Currents of dispersive media move with H, and those of a start are half a step old, too; their
+    polarization moves with E. Energy is bounded, not constant.
 
     **Arguments:** `maxwell`: the equations, `Maxwell(…)`.
 
