@@ -79,6 +79,28 @@ def test_members_of_a_batch():
     np.testing.assert_allclose(jax.grad(jax.grad(of_members))(0.3), expected, rtol=1e-5)
 
 
+def test_a_rule_may_call_such_functions_on_tangents():
+    @custom_jvp
+    def doubled(x, count):
+        return 2 * x, count
+
+    doubled.defjvp(lambda primals, tangents: (doubled(*primals), (2 * tangents[0], tangents[1])))
+
+    @custom_jvp
+    def square(x):
+        return x**2
+
+    @square.defjvp
+    def _(primals, tangents):
+        return square(*primals), doubled(primals[0] * tangents[0], 1)[0]
+
+    slope = jax.grad(in_a_loop(square))
+    np.testing.assert_allclose(slope(0.7), 1.4, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(slope)(0.7), 2.0, rtol=1e-6)
+    x = jnp.asarray([0.3, 0.7])
+    np.testing.assert_allclose(jax.jit(jax.vmap(slope))(x), 2 * x, rtol=1e-6)
+
+
 def test_static_arguments_and_whole_numbers():
     def of_loop(x):
         def turn(carry, _):

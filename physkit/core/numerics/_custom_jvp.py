@@ -84,6 +84,31 @@ def _jvp(
     ]
 
 
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    call_jaxpr: Any,
+    function: Callable[..., Any],
+) -> list[Any]:
+    """Of a function of tangents, which are linear in it: as JAX does, by its own operations."""
+    del function
+    linear = [k for k, x in enumerate(args) if ad.is_undefined_primal(x)]
+    floating = [
+        k for k, x in enumerate(call_jaxpr.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)
+    ]
+
+    def of_linear(*values: Any) -> list[Any]:
+        every = list(args)
+        for k, value in zip(linear, values, strict=True):
+            every[k] = value
+        results = jex.core.jaxpr_as_fun(call_jaxpr)(*every)
+        return [results[k] for k in floating]
+
+    pull = jax.linear_transpose(of_linear, *(args[k].aval for k in linear))
+    found = pull([ad.instantiate_zeros(cotangents[k]) for k in floating])
+    return [found[linear.index(k)] if k in linear else None for k in range(len(args))]
+
+
 def _batch(
     args: Sequence[Any],
     axes: Sequence[int | None],
@@ -105,4 +130,5 @@ _call.def_impl(_evaluate)
 _call.def_abstract_eval(lambda *args, call_jaxpr, function: call_jaxpr.out_avals)
 mlir.register_lowering(_call, mlir.lower_fun(_evaluate, multiple_results=True))
 ad.primitive_jvps[_call] = _jvp
+ad.primitive_transposes[_call] = _transpose
 batching.primitive_batchers[_call] = _batch
