@@ -202,6 +202,56 @@ def test_a_folder_in_use_keeps_its_record(case, done, tmp_path, capsys):
     check_refused(capsys, ["run", case, "--to", case, "--steps", "2"], "cannot be made a folder")
 
 
+def test_a_run_that_does_not_begin_keeps_the_former_request(case, done, tmp_path, capsys):
+    to = tmp_path / "r"
+    shutil.copytree(done, to)
+    before = (to / "case.json").read_bytes()
+    capsys.readouterr()
+    # A system of particles in no box cannot be cut over devices.
+    assert main(["resume", str(to), "--devices", "3", "--quiet"]) != 0
+    error = capsys.readouterr().err
+    assert error.startswith("physkit: ")
+    assert "diagnose" not in error
+    assert (to / "case.json").read_bytes() == before
+    assert json_of(capsys, ["resume", str(to)])["steps"] == 10
+
+
+def test_no_request_for_fewer_steps_than_a_run_has_come_to(done, tmp_path, capsys):
+    to = tmp_path / "r"
+    shutil.copytree(done, to)
+    with pytest.warns(UserWarning, match="past the 4 asked for"):
+        assert main(["resume", str(to), "--steps", "4", "--quiet"]) == 0
+    assert "step 10 of 10, finished" in " ".join(json_of(capsys, ["info", str(to)])["health"])
+
+
+@pytest.mark.parametrize("words", [[], ["--resume"]])
+def test_a_refused_run_leaves_nothing_in_the_folder_of_another(case, done, tmp_path, words, capsys):
+    to = tmp_path / "r"
+    shutil.copytree(done, to)
+    (to / "case.json").unlink()  # as a script begins a run
+    names = sorted(to.rglob("*"))
+    words = ["run", case, "--to", str(to), "--steps", "20", "--set", "n=5", *words]
+    check_refused(capsys, words, "position: " if words[-1] == "--resume" else "resume=True")
+    (to / "lock").write_text(json.dumps({"host": "elsewhere", "process": 1, "began": "?"}))
+    check_refused(capsys, words, "is being written by process 1 on elsewhere", 1)
+    (to / "lock").unlink()
+    assert sorted(to.rglob("*")) == names
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "inf", "soon"])
+@pytest.mark.parametrize(
+    "verb", [["run", "case.py", "--to", "r", "--steps", "2"], ["resume", "r"],
+             ["sweep", "run", "case.py", "--to", "r"],
+             ["sweep", "run", "case.py", "--to", "r", "--workers", "2"]],
+)  # fmt: skip
+def test_what_is_no_wall_time_is_refused(verb, seconds, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main([*verb, f"--wall-time={seconds}"])
+    assert stop.value.code == 2
+    assert f"seconds, a number from 0; got '{seconds}'" in capsys.readouterr().err
+
+
 # --- pictures and other formats -------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 Axes: TypeAlias = Any  # matplotlib.axes.Axes
 Json: TypeAlias = Any  # dicts, lists, text, numbers and None
 Recording: TypeAlias = Any  # physkit.storage.Recording
+RunProgress: TypeAlias = Any  # physkit.simulate.RunProgress
 Series: TypeAlias = Any  # physkit.storage.Series
 Simulation: TypeAlias = Any  # physkit.simulate.Simulation
 State: TypeAlias = Any  # physkit.core.State

@@ -8,6 +8,7 @@ from typing import Any
 from ..common._load_case import add_settings, choose_precision, load_sweep
 from ..common._report import Report
 from ..common._types import Sweep
+from ..common._wall_time import add_wall_time_argument
 from ._local_workers import run_workers
 
 
@@ -36,9 +37,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worker", default="0/1", metavar="K/N", help="begin with every N-th chunk, from the K-th"
     )
-    parser.add_argument(
-        "--wall-time", type=float, metavar="SECONDS", help="begin no chunk that would end later"
-    )
+    add_wall_time_argument(parser, "begin no chunk that would end later")
     parser.add_argument(
         "--requeue", action="store_true", help="in Slurm: when stopped, back into the queue"
     )

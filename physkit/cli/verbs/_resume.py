@@ -12,6 +12,7 @@ from typing import Any
 from ..common._devices import add_devices_argument
 from ..common._load_case import case_digest, choose_precision
 from ..common._report import Report
+from ..common._wall_time import add_wall_time_argument
 from ._run import REQUEST_FILE, run_case
 
 NEEDS_DOUBLE = False
@@ -28,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `physkit resume`."""
     parser.add_argument("folder", help="where the run writes")
     parser.add_argument("--steps", type=int, help="another number of steps, from the beginning")
-    parser.add_argument(
-        "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
-    )
+    add_wall_time_argument(parser, "stop in time, with a checkpoint")
     add_devices_argument(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 

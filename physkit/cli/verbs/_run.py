@@ -6,7 +6,6 @@ SIGUSR1 or the wall time, resume; 130: Ctrl-C.
 """
 
 import argparse
-import contextlib
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,8 @@ from typing import Any, Literal
 from ..common._devices import add_devices_argument, choose_devices
 from ..common._load_case import add_case_arguments, case_digest, choose_precision, load_case
 from ..common._report import Report
+from ..common._types import RunProgress
+from ..common._wall_time import add_wall_time_argument
 
 NEEDS_DOUBLE = False
 REQUEST_FILE = "case.json"
@@ -38,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on from the checkpoint although the case, its settings or the seed have changed since",
     )
-    parser.add_argument(
-        "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
-    )
+    add_wall_time_argument(parser, "stop in time, with a checkpoint")
     add_devices_argument(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
@@ -79,25 +78,30 @@ def run_case(
 
     import jax
 
-    from physkit.core import (
-        FileError,
-        FileInUseError,
-        MismatchError,
-        ObserverError,
-        PhyskitError,
-    )
+    from physkit.core import FileError, PhyskitError
     from physkit.simulate import count_blocks, read_crash_record, run as run_simulation
-    from physkit.storage import make_folder, write_atomically
+    from physkit.storage import to_path, write_atomically
 
     # Raises for a number of steps that is no multiple, before anything is written.
     count_blocks(simulation, request["steps"])
-    # Written before the run takes the folder: it must be there if the run is killed.
+    to = to_path(to)
     request_file = to / REQUEST_FILE
     if not resume and request_file.exists():
         raise FileError(f"{to} holds a run: --resume goes on with it")
-    make_folder(to)
-    before = request_file.read_bytes() if request_file.is_file() else None
-    write_atomically(request_file, json.dumps(request, indent=1).encode())
+    has_begun = False
+
+    def write_request(progress: RunProgress) -> None:
+        """Write the request at the start of the run, so that it is there if the run is killed.
+
+        By then the folder is locked, and belongs to this run: one that is refused changes nothing.
+        """
+        nonlocal has_begun
+        if not has_begun:
+            has_begun = True
+            steps = max(request["steps"], progress.step)  # a run does not go back
+            content = json.dumps({**request, "steps": steps}, indent=1)
+            write_atomically(request_file, content.encode())
+
     try:
         result = run_simulation(
             simulation,
@@ -108,23 +112,13 @@ def run_case(
             resume=resume,
             wall_time=wall_time,
             progress=report.shows_progress,
+            on_chunk=write_request,
             devices=devices,
         )
-    except (FileInUseError, MismatchError):
-        # What is there belongs to another run: give it its request back.
-        if before is not None:
-            write_atomically(request_file, before)
-        raise
-    except FileError:
-        raise  # of the disk, not of the simulation: the folder stays for a resumption
     except PhyskitError as error:
-        # It never began: leave no folder that a second try would refuse.
-        if read_crash_record(to) is None and [*to.iterdir()] == [request_file]:
-            request_file.unlink()
-            with contextlib.suppress(OSError):
-                to.rmdir()
-            raise
-        if isinstance(error, ObserverError):
+        crash = read_crash_record(to) if has_begun else None
+        # An older record is of another error, about which `diagnose` says nothing.
+        if crash is None or crash["message"] != str(error):
             raise
         report.error(f"{error}; physkit diagnose {to} says more")
         return 1
