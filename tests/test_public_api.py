@@ -128,7 +128,8 @@ PLUMBING = {
         "EnsembleStatistics",
         "ExecutionResult", "FailedMember", "MemberArray", "MemoryStore", "QUANTILES", "SEARCH_FILE",
         "SubmittedWorkers", "SweepFolder", "SweepStatus", "WorkerResult", "collect", "execute",
-        "execute_with_workers", "predict_batch_memory", "read_generations", "run_worker", "status", "submit",
+        "execute_with_workers", "predict_batch_memory", "read_generations", "requeue_this_job",
+        "run_worker", "status", "submit",
     },
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         submit as submit,
     )
     from .cluster._slurm_array import SlurmArray as SlurmArray
+    from .cluster._slurm_queue import requeue_this_job as requeue_this_job
     from .cluster._status import SweepStatus as SweepStatus, status as status
     from .cluster._worker import WorkerResult as WorkerResult, run_worker as run_worker
     from .compute._batch_memory import (

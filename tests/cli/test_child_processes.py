@@ -140,6 +140,10 @@ def test_workers_on_this_machine_are_started_by_a_command_that_physkit_takes():
     assert (args.worker, args.workers, args.wall_time) == ("2/3", 1, 60.0)
     for name in ("case", "to", "values", "double", "chunk_size"):
         assert getattr(args, name) == getattr(asked, name)
+    # Workers of one of several such commands share its part; only their parent asks for a requeue.
+    asked = _make_parser().parse_args([*words, "--worker", "1/4", "--requeue"])
+    args = _parsed(_local_workers.worker_command(asked, 2, None))
+    assert (args.worker, args.requeue) == ("5/12", False)
 
 
 def test_a_job_script_calls_physkit_by_a_command_that_it_takes():

@@ -3,13 +3,18 @@
 import csv
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from physkit.cli import main
+from physkit.cli.sweep import _local_workers
+from physkit.cli.sweep._local_workers import _Ended, _read_result
 from physkit.ensemble import Ensemble
 from physkit.storage import identify_process
 
@@ -94,6 +99,7 @@ def test_stopped_by_the_wall_time(sweep):
     [
         (("run", "case.py", "--to", "out", "--worker", "2/2"), "K < N"),
         (("run", "case.py", "--to", "out", "--workers", "0"), "at least 1"),
+        (("run", "case.py", "--to", "out", "--workers", "2", "--worker", "4/4"), "K < N"),
         (("run", "none.py", "--to", "out"), "not there"),
         (("run", "other.py", "--to", "out"), "pk.Sweep"),
         (
@@ -204,6 +210,62 @@ def test_submit_hands_its_options_to_slurm_and_to_the_elements(sweep, tmp_path, 
     code, error = sweep(*words, "members=8")
     assert code == 2
     assert "another sweep" in error
+
+
+@pytest.mark.parametrize(
+    ("ended", "status", "requeued"),
+    [
+        ([(75, True, False), (75, False, True)], 75, True),
+        ([(75, False, False), (-9, False, False)], 75, True),  # one has saved its chunk
+        ([(75, False, True), (0, False, False)], 75, False),  # another try would come no further
+        ([(75, False, True), (0, True, False)], 75, True),
+        ([(130, True, False), (75, True, False)], 130, False),
+        ([(0, True, False), (0, True, False)], 0, False),
+    ],
+)
+def test_several_workers_put_their_job_back_into_the_queue_once(
+    sweep, monkeypatch, ended, status, requeued
+):
+    requests = []
+    monkeypatch.setattr("physkit.ensemble.requeue_this_job", lambda: requests.append(1) or True)
+    monkeypatch.setattr(_local_workers, "_run_round", lambda *_: [_Ended(*one) for one in ended])
+    sweep(*RUN, "--wall-time", "0")  # makes the folder, which workers would do
+    monkeypatch.setattr(_local_workers, "_MAX_ROUNDS", 1)
+    code, did = sweep(*RUN, "--workers", "2", "--requeue")
+    assert (code, did["requeued"], requests) == (status, requeued, [1] * requeued)
+    assert not sweep(*RUN, "--workers", "2")[1]["requeued"]
+
+
+def test_a_worker_that_was_killed_says_nothing_of_itself():
+    for text, said in (
+        ('hello\n{"computed": [3], "too_long": false}\n', (True, False)),
+        ('{"computed": [], "too_long": true}\n', (False, True)),
+        ("hello\n", (False, False)),
+        ("3\n", (False, False)),
+        ("", (False, False)),
+    ):
+        assert _read_result(75, text.encode()) == (75, *said)
+
+
+@pytest.mark.slow
+def test_stopped_workers_put_their_job_back_into_the_queue(sweep, tmp_path, monkeypatch):
+    for name, text in (("squeue", "echo RUNNING"), ("scontrol", f'echo "$@" >> {tmp_path}/calls')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+
+    def send_signal():
+        while not list(tmp_path.glob("out/chunks/*.h5")):
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGUSR1)
+
+    sender = threading.Thread(target=send_signal)
+    sender.start()
+    code, did = sweep(*RUN, "--set", "members=4000", "--workers", "2", "--requeue")
+    sender.join()
+    assert (code, did["stopped_by"], did["requeued"]) == (75, "SIGUSR1", True)
+    assert (tmp_path / "calls").read_text() == "requeue 7\n"
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
 """Workers of a sweep on one machine have GPUs of their own, and results are not written over."""
 
 import argparse
+import subprocess
 import types
 from unittest import mock
 
+import h5py  # noqa: F401  starts a process when it is imported
 import pytest
 
 from physkit.cli.common._report import Report
@@ -52,7 +54,7 @@ def test_the_driver_is_asked(monkeypatch, tmp_path):
 def test_workers_are_started_with_their_gpus(monkeypatch):
     started = []
 
-    class Process:
+    class Process(subprocess.Popen):
         returncode = 0
 
         def __init__(self, command, env, **_):
@@ -64,8 +66,15 @@ def test_workers_are_started_with_their_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
     monkeypatch.setattr(_local_workers.subprocess, "Popen", Process)
     args = argparse.Namespace(
-        case="case.py", to="nowhere", values=[], double=False, chunk_size=None, workers=2
+        case="case.py",
+        to="nowhere",
+        values=[],
+        double=False,
+        chunk_size=None,
+        workers=2,
+        worker="0/1",
     )
     stop, report = types.SimpleNamespace(reason=None), mock.Mock(spec=Report, shows_progress=False)
-    assert _local_workers._run_round(args, None, stop, report) == [0, 0]
+    ended = _local_workers._run_round(args, None, stop, report)
+    assert [worker.exit_code for worker in ended] == [0, 0]
     assert started == ["5", "6"]

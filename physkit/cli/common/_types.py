@@ -11,6 +11,7 @@ Simulation: TypeAlias = Any  # physkit.simulate.Simulation
 State: TypeAlias = Any  # physkit.core.State
 Sweep: TypeAlias = Any  # physkit.ensemble.Sweep
 StopRequest: TypeAlias = Any  # physkit.simulate.StopRequest
+SweepFolder: TypeAlias = Any  # physkit.ensemble.SweepFolder
 SweepResults: TypeAlias = Any  # physkit.ensemble.Ensemble
 ValidationCase: TypeAlias = Any  # physkit.testing.validation.Case
 Probe: TypeAlias = Any  # what physkit.simulate.probe measures of a run

@@ -9,7 +9,7 @@ from ..common._load_case import add_settings, choose_precision, load_sweep
 from ..common._report import Report
 from ..common._types import Sweep
 from ..common._wall_time import add_wall_time_argument
-from ._local_workers import run_workers
+from ._local_workers import parse_worker, run_workers
 
 
 def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
@@ -82,13 +82,14 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     if args.workers < 1:
         report.error(f"--workers is at least 1; got {args.workers}")
         return 2
+    try:
+        worker = parse_worker(args.worker)
+    except ValueError as error:
+        report.error(str(error))
+        return 2
     if args.workers > 1:
         # This process only starts others: it computes nothing and loads no case.
         return run_workers(args, report)
-    index, _, count = args.worker.partition("/")
-    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
-        report.error(f"--worker is K/N with K < N, such as 0/4; got {args.worker}")
-        return 2
     # Before the case is loaded, which makes arrays in this precision.
     choose_precision(args.double)
     sweep = _load_sweep(args, report)
@@ -100,7 +101,7 @@ def execute(args: argparse.Namespace, report: Report) -> int:
         sweep,
         Path(args.to),
         chunk_size=args.chunk_size,
-        worker=(int(index), int(count)),
+        worker=worker,
         requeue=args.requeue,
         wall_time=args.wall_time,
         progress=report.shows_progress,
