@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from ._atomic import (
         TEMPORARY_PREFIX as TEMPORARY_PREFIX,
         make_folder as make_folder,
+        open_atomically as open_atomically,
         read_regular as read_regular,
         remove_temporaries as remove_temporaries,
+        replace_atomically as replace_atomically,
         to_path as to_path,
         write_atomically as write_atomically,
     )
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         create_exclusively as create_exclusively,
         describe_writer as describe_writer,
         identify_process as identify_process,
+        is_abandoned as is_abandoned,
         is_holder_gone as is_holder_gone,
         read_holder as read_holder,
     )
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
         write_dataframe as write_dataframe,
     )
     from .exporters._export import export as export
+    from .exporters._number_text import shortest_text as shortest_text
     from .recording._frame_sharding import FrameSharding as FrameSharding
     from .recording._labeled_arrays import (
         LabeledArray as LabeledArray,
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
         load_component as load_component,
     )
     from .recording._other_formats import RECORDING_SUFFIXES as RECORDING_SUFFIXES
-    from .recording._output import Output as Output
+    from .recording._output import SWEEP_FILE as SWEEP_FILE, Output as Output
     from .recording._recorded_series import Series as Series
     from .recording._recording import Recording as Recording, open as open
     from .recording._series_files import named_leaves as named_leaves

@@ -52,14 +52,24 @@ def write_atomically(path: Path, *parts: bytes | memoryview) -> None:
 def open_atomically(target: Path, mode: str) -> Iterator[IO]:
     """A file that takes the name `target` when the block ends without an error, and is removed otherwise.
 
+    **Errors:** those of `replace_atomically`.
+    """
+    with replace_atomically(target) as path, open(path, mode.replace("w", "x")) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def replace_atomically(target: Path) -> Iterator[Path]:
+    """The path of a file to write, which takes the name `target` when the block ends without an error, and is
+    removed otherwise.
+
     For files that can be made again: unlike `write_atomically` it does not wait until the disk has them.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
     temporary = temporary_path(target)
     try:
-        with open(temporary, mode.replace("w", "x")) as file:
-            yield file
+        yield temporary
         os.replace(temporary, target)
     except OSError as error:
         # A `FileError` is an `OSError` too: one from inside of the block keeps its message.

@@ -11,7 +11,7 @@ from typing import Any
 
 from physkit.core import FileInUseError
 
-from ._atomic import TEMPORARY_PREFIX, file_error, read_regular
+from ._atomic import file_error, read_regular, temporary_path
 
 LOCK_NAME = "lock"
 _MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
@@ -57,7 +57,7 @@ def create_exclusively(path: Path, content: str) -> bool:
 
     **Errors:** `DiskFullError`, `FileError`; then there is no such file.
     """
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}-{path.name}")
+    temporary = temporary_path(path)
     try:
         try:
             _write_new(temporary, content)
@@ -124,21 +124,13 @@ def _require_stale(path: Path) -> None:
     holder = read_holder(path)
     if holder is None or is_holder_gone(holder):  # released since we tried to create it, or stale
         return
-    if not holder and _age_seconds(path) > _MAX_WRITE_SECONDS:
+    if not holder and is_abandoned(path):
         return
     raise FileInUseError(
         f"{path.parent} is being written by process {holder.get('process', '?')} on "
         f"{holder.get('host', 'an unknown machine')}: give this run another folder, or remove "
         f"{path} if that one is gone"
     )
-
-
-def _age_seconds(path: Path) -> float:
-    try:
-        # The clock of a network file system may differ from this machine's; a minute covers that.
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def describe_writer(folder: Path) -> str | None:
@@ -168,6 +160,15 @@ def _is_plausible(key: str, value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, _HOLDER_TYPES.get(key, str | int | float)):
         return False
     return not isinstance(value, int) or 0 <= value < 2**53
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether a lock or a claim without content is so old that its writer has died while writing it."""
+    try:
+        # The clock of a network file system may differ from this machine's; a minute covers that.
+        return time.time() - path.stat().st_mtime > _MAX_WRITE_SECONDS
+    except OSError:
+        return False
 
 
 def is_holder_gone(holder: dict[str, Any]) -> bool:

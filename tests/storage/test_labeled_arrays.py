@@ -1,11 +1,15 @@
 """Runs and recordings as xarray and pandas objects and as files of columns: the numbers are those recorded."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import physkit as pk
+from physkit.storage import write_dataframe
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +117,22 @@ def test_the_missing_extra_is_named(runs, tmp_path, monkeypatch, package, call):
     with pytest.raises(pk.errors.MissingExtraError, match=rf"pip install physkit\[{package}\]"):
         call(runs[1], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_two_threads_may_write_one_file_of_columns_at_once(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas", reason="the pandas extra is not installed")
+    pytest.importorskip("pyarrow", reason="the pandas extra is not installed")
+    both_write, paths = threading.Barrier(2), []
+
+    def to_parquet(self, path):
+        path.write_text(f"{self['x'][0]}")
+        paths.append(path)
+        both_write.wait(timeout=10)
+
+    monkeypatch.setattr(pandas.DataFrame, "to_parquet", to_parquet)
+    target = tmp_path / "a.parquet"
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda x: write_dataframe(target, pandas.DataFrame({"x": [x]})), (1, 2)))
+    assert len(set(paths)) == 2
+    assert target.read_text() in ("1", "2")
+    assert list(tmp_path.iterdir()) == [target]

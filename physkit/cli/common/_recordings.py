@@ -85,6 +85,8 @@ def picture_stem(path: str, names: list[str]) -> str:
     return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in part) for part in parts)
 
 
-def is_sweep(path: str) -> bool:
+def is_sweep(path: str | Path) -> bool:
     """Whether this is the folder of a sweep."""
-    return Path(path, "sweep.h5").is_file()  # ensemble.INDEX_FILE, without waiting for its imports
+    from physkit.storage import SWEEP_FILE
+
+    return Path(path, SWEEP_FILE).is_file()

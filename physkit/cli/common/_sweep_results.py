@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from pathlib import Path
 
 from ._types import SweepResults
@@ -28,13 +27,20 @@ def write_sweep(results: SweepResults, to: Path, frames: slice | None = None) ->
     """
     import numpy as np
 
-    from physkit.storage import make_folder, write_atomically, write_dataframe, write_npz_file
+    from physkit.storage import (
+        make_folder,
+        replace_atomically,
+        write_atomically,
+        write_dataframe,
+        write_npz_file,
+    )
 
     make_folder(to.parent)
     if to.suffix in (".parquet", ".feather"):
         write_dataframe(to, results.to_pandas(frames=False if frames is None else frames))
     elif to.suffix == ".nc":
-        _write_netcdf(results, to)
+        with replace_atomically(to) as path:
+            results.to_xarray().to_netcdf(path)
     elif to.suffix == ".csv":
         columns = results.columns()
         text = io.StringIO()
@@ -53,15 +59,3 @@ def write_sweep(results: SweepResults, to: Path, frames: slice | None = None) ->
         buffer = io.BytesIO()
         write_npz_file(buffer, arrays, compressed=True)
         write_atomically(to, buffer.getbuffer())
-
-
-def _write_netcdf(results: SweepResults, to: Path) -> None:
-    from physkit.storage import TEMPORARY_PREFIX
-
-    # Beside it and then renamed, so that a reader never meets half a file, nor a kill leaves one.
-    temporary = to.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{to.name}")
-    try:
-        results.to_xarray().to_netcdf(temporary)
-        temporary.replace(to)
-    finally:
-        temporary.unlink(missing_ok=True)

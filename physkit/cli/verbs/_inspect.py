@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..common._recordings import require_recording
+from ..common._recordings import is_sweep, require_recording
 from ..common._report import Report, format_duration, format_size
 from ..common._types import Json, Recording, Series
 
@@ -24,7 +24,7 @@ def inspect_path(path: Path, report: Report) -> int:
     from physkit.core import FileError
     from physkit.storage import RECORDING_SUFFIXES, Checkpoints, open as open_file
 
-    if (path / "sweep.h5").is_file():
+    if is_sweep(path):
         raise FileError(
             f"{path} is the folder of a sweep: `physkit sweep status {path}` says how far it is, and "
             f"`physkit report {path}` shows its results"

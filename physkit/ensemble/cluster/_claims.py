@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from physkit.storage import create_exclusively, identify_process, is_holder_gone, read_holder
+from physkit.storage import (
+    create_exclusively,
+    identify_process,
+    is_abandoned,
+    is_holder_gone,
+    read_holder,
+)
 
 from ..store._ensemble import format_first_few
 from ._slurm_queue import SlurmQueue, current_job
@@ -16,8 +22,6 @@ from ._slurm_queue import SlurmQueue, current_job
 CLAIM_SUFFIX = ".claim"
 _CLAIM_FILE = re.compile(r"([0-9]{6,9}|[a-z]+)\.(?:([0-9]{1,9})\.)?claim")
 MAX_DEATHS = 3
-# An empty claim older than this was left by a worker that died while writing it.
-_MAX_WRITE_SECONDS = 60.0
 
 
 class Claims:
@@ -113,7 +117,7 @@ class Claims:
     def _is_dead(self, holder: dict[str, Any], path: Path) -> bool:
         """Whether the worker that wrote a claim no longer runs."""
         if not holder:  # an empty or unreadable file: being written, or its writer died
-            return _age_seconds(path) > _MAX_WRITE_SECONDS
+            return is_abandoned(path)
         if _is_former_self(holder) or is_holder_gone(holder):
             return True
         # Process numbers say nothing about other machines: there Slurm is asked about the job, if it is one.
@@ -167,11 +171,3 @@ def _num_deaths(holder: dict[str, Any]) -> int:
     # A claim is a text file that anybody may have edited: no entry is trusted to have its type.
     deaths = holder.get("deaths")
     return deaths if isinstance(deaths, int) else 0
-
-
-def _age_seconds(path: Path) -> float:
-    try:
-        # The server's clock may differ from this machine's on a network file system; a minute covers that.
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0

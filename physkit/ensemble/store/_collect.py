@@ -5,14 +5,14 @@ from pathlib import Path
 
 import physkit.storage as storage
 from physkit.core import explain_call
-from physkit.storage import Recording
+from physkit.storage import SWEEP_FILE, Recording
 
 from ..design._sweep import Sweep
 from ..statistics._reductions import AbstractReduction, reduction_results
 from ._chunk_file import refuse_malformed
 from ._chunk_store import AbstractChunkStore
 from ._ensemble import Ensemble
-from ._sweep_folder import INDEX_FILE, SweepFolder
+from ._sweep_folder import SweepFolder
 
 
 def collect(folder: str | Path, sweep: Sweep | None = None) -> Ensemble:
@@ -54,6 +54,6 @@ def open(path: str | Path) -> Recording | Ensemble:
     **Errors:** `FileError` when there is none, `DamagedFileError` for one that is not as it was written.
     """
     path = storage.to_path(path)
-    if (path / INDEX_FILE).is_file():
+    if (path / SWEEP_FILE).is_file():
         return collect(path)
     return storage.open(path)

@@ -12,6 +12,7 @@ import numpy as np
 
 from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.storage import (
+    SWEEP_FILE,
     TEMPORARY_PREFIX,
     Column,
     Identity,
@@ -36,7 +37,6 @@ from ._chunk_file import coordinate_dims, read_chunk, refuse_malformed, write_ch
 from ._chunk_store import AbstractChunkStore, SweepDescription
 from ._stored_chunk import StoredChunk
 
-INDEX_FILE = "sweep.h5"
 CHUNK_FOLDER = "chunks"
 LOG_FOLDER = "log"
 _REMEDY = "give the sweep another folder, or take the file from a backup"
@@ -51,7 +51,7 @@ class SweepFolder(AbstractChunkStore):
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.index = self.folder / INDEX_FILE
+        self.index = self.folder / SWEEP_FILE
         self._table: Table | None = None
 
     @property

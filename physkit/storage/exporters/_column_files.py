@@ -1,6 +1,5 @@
 """Export tables as files of columns: Parquet, and Arrow's Feather."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from physkit.core import import_extra
 
-from .._atomic import TEMPORARY_PREFIX
+from .._atomic import replace_atomically
 from ..recording._labeled_arrays import to_dataframe
 from ._export_request import ExportRequest
 
@@ -34,7 +33,7 @@ def write_dataframe(target: Path, table: Any) -> None:
 
     A complex column becomes two, `NAME.real` and `NAME.imag`, since the formats have no complex numbers.
 
-    **Errors:** `MissingExtraError` without the extra `physkit[pandas]`.
+    **Errors:** `MissingExtraError` without the extra `physkit[pandas]`; `DiskFullError`, `FileError`.
     """
     import_extra("pyarrow", "pandas", target.suffix)
     table = table.reset_index()
@@ -45,16 +44,11 @@ def write_dataframe(target: Path, table: Any) -> None:
         else:
             columns[name] = table[name]
     table = type(table)(columns)
-    # Beside it and then renamed, so that a reader never meets half a file, nor a kill leaves one.
-    temporary = target.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{target.name}")
-    try:
+    with replace_atomically(target) as path:
         if target.suffix.lower() == ".feather":
-            table.to_feather(temporary)
+            table.to_feather(path)
         else:
-            table.to_parquet(temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+            table.to_parquet(path)
 
 
 class _Rows:

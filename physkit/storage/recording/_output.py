@@ -25,12 +25,11 @@ from ._recording import require_sound
 from ._series_files import make_series_file, named_leaves
 
 INDEX_NAME = "run.json"
+SWEEP_FILE = "sweep.h5"  # the index of a sweep, whose folder is no run's
 MAX_PENDING_BYTES = 2**26  # of frames in memory, from which on a commit does not wait
 # Between two commits pass this many times the seconds that one takes: they cost a run 1/20 of its time.
 COMMIT_INTERVAL_FACTOR = 20
 _MIN_SECONDS = 1.0  # between two commits
-
-_SWEEP_NAME = "sweep.h5"  # ensemble.INDEX_FILE, of a layer above
 
 
 class Output:
@@ -132,7 +131,7 @@ class Output:
 
     def _require_alone(self) -> None:
         """**Errors:** `FileError` where another run has written files that this one does not, or a sweep."""
-        if (self.folder / _SWEEP_NAME).exists():
+        if (self.folder / SWEEP_FILE).exists():
             raise FileError(
                 f"{self.folder} holds a sweep, which pk.open would show alone: give this run another folder"
             )
