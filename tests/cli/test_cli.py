@@ -14,6 +14,7 @@ import pytest
 from physkit.cli import Report, main
 from physkit.cli._main import _VERBS
 from physkit.cli.common import _report
+from physkit.cli.common._csv import write_table
 from physkit.cli.demo import _demo
 from physkit.cli.demo._demo import CHAPTERS, Chapter
 from physkit.cli.verbs import _doctor
@@ -262,6 +263,28 @@ def test_tables_are_aligned():
     assert len({len(line) for line in shown}) == 1
     with pytest.raises(ValueError, match="2 columns"):
         _report.format_table(("a", "b"), [(1,)])
+
+
+def test_numbers_in_a_csv_file_have_all_their_digits(tmp_path):
+    path = tmp_path / "a.csv"
+    columns = {
+        "step": np.array([12345678901, 12345678902]),
+        "x (Å)": np.array([0.1, 1 / 3]),
+        "y": np.array([0.1, 1 / 3], np.float32),
+        "z": [3, 4.5],
+    }
+    assert write_table(path, "steps and places", columns) == path
+    assert path.read_bytes().decode().splitlines() == [
+        "# steps and places",
+        "step,x (Å),y,z",
+        "12345678901,0.1,0.1,3.0",
+        "12345678902,0.3333333333333333,0.33333334,4.5",
+    ]
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="shorter"):
+        write_table(path, "of unequal length", {"a": [1.0, 2.0], "b": [1.0]})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
