@@ -307,7 +307,12 @@ def test_bad_input_is_refused():
         (lambda: search(DE(max_evaluations=31)), "30 members(.|\n)*Give 32 or more"),
         (lambda: search(DE(), start_std=2.0), "leave out start_std="),
         (lambda: CMAES(restarts=-1), "0 or more"),
-        (lambda: CMAES(max_generations=0), "at least 1"),
+        (lambda: CMAES(max_generations=0), "max_generations must be a whole number from 1"),
+        (lambda: CMAES(max_evaluations=99.5), "max_evaluations must be a whole number from 1"),
+        (lambda: CMAES(population=7.5), "population must be a whole number from 1; got 7.5"),
+        (lambda: OpenES(population=7.5), "population must be a whole number from 1; got 7.5"),
+        (lambda: DE(population=7.5), "population must be a whole number from 1; got 7.5"),
+        (lambda: CMAES(restarts=1.5), "restarts must be a whole number, 0 or more; got 1.5"),
         (lambda: pk.bounds.Interval(1.0, 0.0), "finite a < b"),
         (lambda: search(CMAES(), batch_size=0), "batch_size"),
         (lambda: search(CMAES(), devices=[]), "devices are JAX devices"),
@@ -330,6 +335,24 @@ def test_bad_input_is_refused():
             pk.errors.ObjectiveError, match="CMAES needs a loss, and the objective returns"
         ):
             pk.fit(loss, jnp.ones(3), where=lambda m: m, method=CMAES(), **QUIET)
+
+
+def test_whole_numbers_of_methods_may_be_floats_or_of_numpy():
+    for method in (CMAES(population=1e1), DE(population=np.int64(10), max_generations=1e2)):
+        assert (type(method.population), method.population_size(3)) == (int, 10)
+
+
+@pytest.mark.parametrize("method", [CMAES(max_generations=30), DE(max_generations=30)])
+@pytest.mark.parametrize("kind", [int, bool])
+def test_a_loss_may_be_a_whole_number(method, kind):
+    def loss(x):
+        return jnp.sum(jnp.round(10 * x).astype(int) ** 2) if kind is int else jnp.any(x > 0.9)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of losses in steps it may not be sure
+        found = pk.fit(loss, jnp.ones(2), where=lambda m: m, method=method, key=0, **QUIET)
+    assert found.loss == 0
+    assert np.all(found.model < (0.051 if kind is int else 0.9))
 
 
 def test_without_evosax_an_error_says_what_to_install(monkeypatch):

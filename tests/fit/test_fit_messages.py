@@ -89,8 +89,13 @@ def test_a_value_at_its_bound_makes_a_remark():
     [
         (lambda m, d: residuals_of(m, d).astype(int), "real number .* or real arrays"),
         (lambda m, d: (), "real number .* or real arrays"),
-        (lambda m, d: residuals_of(m, d) > 0, "real number"),
-        (lambda m, d: jax.lax.complex(residuals_of(m, d), residuals_of(m, d)), "real number"),
+        (lambda m, d: residuals_of(m, d) > 0, r"got bool\[30\], .* return it as a float"),
+        (lambda m, d: jnp.sum(residuals_of(m, d) > 0), r"got int64\[\], .* return it as a float"),
+        (lambda m, d: 3, "real number .* got 3"),
+        (
+            lambda m, d: jax.lax.complex(residuals_of(m, d), residuals_of(m, d)),
+            r"got complex128\[30\]$",
+        ),
         (
             lambda m, d: residuals_of(m, d).at[3].set(jnp.nan),
             "not finite at the start: 1 of 30 residuals",

@@ -8,10 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Key, ParameterError, PyTree, static
+from physkit.core import Count, Key, ParameterError, PyTree, describe, static
 
-from ._evolution import AbstractEvolution, ranks, require_population, require_positive_sigma
+from ._evolution import (
+    AbstractEvolution,
+    optional_count_of,
+    ranks,
+    require_population,
+    require_positive_sigma,
+)
 from ._evosax import open_evosax, with_own_types
+
+
+def _as_restarts(value: Count) -> int:
+    """**Errors:** `ParameterError` for what is no whole number from 0."""
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise ParameterError(f"restarts must be a whole number, 0 or more; got {describe(value)}")
+    return int(value)
 
 
 class CMAES(AbstractEvolution):
@@ -44,13 +57,11 @@ class CMAES(AbstractEvolution):
     """
 
     sigma: float = static(default=0.3)
-    population: int | None = static(default=None)
-    restarts: int = static(default=0)
+    population: int | None = static(default=None, converter=optional_count_of("population"))
+    restarts: int = static(default=0, converter=_as_restarts)
 
     def __check_init__(self):
         require_positive_sigma(self.sigma)
-        if self.restarts < 0:
-            raise ParameterError(f"restarts must be 0 or more; got {self.restarts}")
         self.population_size(1)
 
     @property

@@ -8,7 +8,12 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import Key, ParameterError, static
 
-from ._evolution import AbstractEvolution, require_population, require_positive_sigma
+from ._evolution import (
+    AbstractEvolution,
+    optional_count_of,
+    require_population,
+    require_positive_sigma,
+)
 
 
 class DifferentialEvolution(AbstractEvolution):
@@ -35,7 +40,7 @@ class DifferentialEvolution(AbstractEvolution):
     """
 
     sigma: float = static(default=0.5)
-    population: int | None = static(default=None)
+    population: int | None = static(default=None, converter=optional_count_of("population"))
     weight: tuple[float, float] = static(default=(0.5, 1.0))
     crossover: float = static(default=0.9)
     greedy: bool = static(default=False)

@@ -2,6 +2,7 @@
 
 import abc
 import time
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import NamedTuple
 
@@ -9,7 +10,16 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Key, ObjectiveError, ParameterError, PyTree, static
+from physkit.core import (
+    Count,
+    Key,
+    ObjectiveError,
+    ParameterError,
+    PyTree,
+    as_count,
+    count_of,
+    static,
+)
 from physkit.fit import (
     AbstractSearch,
     SearchHistory,
@@ -37,6 +47,15 @@ _LIMITS = (
 _MIN_SIZE = 1e-12  # of a population beside the first one, below which it has contracted to a point
 
 
+def optional_count_of(what: str) -> Callable[[Count | None], int | None]:
+    """`count_of`, of what may be None."""
+
+    def convert(value: Count | None) -> int | None:
+        return None if value is None else as_count(value, what, ParameterError)
+
+    return convert
+
+
 class AbstractEvolution(AbstractSearch):
     """A search by generations, whose populations are computed by the engine of sweeps.
 
@@ -53,17 +72,14 @@ class AbstractEvolution(AbstractSearch):
     """
 
     _: KW_ONLY
-    max_generations: int = static(default=1000)
-    max_evaluations: int | None = static(default=None)
+    max_generations: int = static(default=1000, converter=count_of("max_generations"))
+    max_evaluations: int | None = static(
+        default=None, converter=optional_count_of("max_evaluations")
+    )
     target: float | None = static(default=None)
     tolerance: float = static(default=1e-12)
 
     def __check_init__(self):
-        if self.max_generations < 1 or (self.max_evaluations or 1) < 1:
-            raise ParameterError(
-                "max_generations and max_evaluations must be at least 1; got "
-                f"{self.max_generations} and {self.max_evaluations}"
-            )
         if not self.tolerance >= 0:
             raise ParameterError(f"tolerance must be 0 or more; got {self.tolerance}")
 

@@ -11,7 +11,13 @@ from jaxtyping import Array, Float
 
 from physkit.core import Key, ParameterError, PyTree, static
 
-from ._evolution import AbstractEvolution, ranks, require_population, require_positive_sigma
+from ._evolution import (
+    AbstractEvolution,
+    optional_count_of,
+    ranks,
+    require_population,
+    require_positive_sigma,
+)
 from ._evosax import open_evosax, with_own_types
 
 
@@ -39,7 +45,7 @@ class OpenES(AbstractEvolution):
     """
 
     sigma: float = static(default=0.1)
-    population: int | None = static(default=None)
+    population: int | None = static(default=None, converter=optional_count_of("population"))
     optimizer: optax.GradientTransformation | None = static(default=None)
 
     def __check_init__(self):

@@ -166,6 +166,7 @@ def fit(
     problem, inputs = make_problem(
         objective, selection, start, model, data, mode,
         has_priors=searches,  # residuals, few or many, are refused below
+        needs_derivatives=not searches,
     )  # fmt: skip
     chosen_method = as_method(method, problem.kind, start.origin.size)
     _require_matching_kind(chosen_method, errors, problem.kind)

@@ -133,10 +133,12 @@ def make_problem(
     jac: str | None,
     *,
     has_priors: bool = False,
+    needs_derivatives: bool = True,
 ) -> tuple[Problem, ObjectiveInputs]:
     """The problem, and its inputs at the start.
 
     `has_priors`: data need not determine the parameters alone, so that these may be more.
+    `needs_derivatives`: of the objective, which whole numbers do not have.
 
     **Errors:** `ObjectiveError` for an objective that returns neither a number nor arrays of them.
     """
@@ -153,7 +155,7 @@ def make_problem(
     z = start.origin
     traced = _TracedOutput(untraced.output, z, inputs)
     shape = traced.shape
-    kind = _kind_of(shape)
+    kind = _kind_of(shape, needs_derivatives)
     if (outer := traced.outer_difference(len(jax.tree.leaves(data_arrays)))) is not None:
         warnings.warn(
             f"the objective takes every one of {math.prod(outer.data)} data from every one of "
@@ -214,16 +216,32 @@ class ComparedByIdentity:
         self.value = value
 
 
-def _kind_of(shape: PyTree) -> Kind:
+def _kind_of(shape: PyTree, needs_derivatives: bool) -> Kind:
     leaves = jax.tree.leaves(shape)
-    bad = [x for x in leaves if not jnp.issubdtype(getattr(x, "dtype", int), jnp.floating)]
+    allowed = (jnp.floating,) if needs_derivatives else (jnp.floating, jnp.integer, jnp.bool_)
+    bad = [
+        leaf
+        for leaf in leaves
+        if not any(jnp.issubdtype(getattr(leaf, "dtype", object), kind) for kind in allowed)
+    ]
     if not leaves or bad:
-        got = shape if not leaves else bad[0]
-        raise ObjectiveError(
-            f"an objective returns one real number (a loss) or real arrays (residuals); got {got!r}"
-        )
+        message = "an objective returns one real number (a loss) or real arrays (residuals)"
+        raise ObjectiveError(f"{message}; got {_describe_output(bad[0] if bad else shape)}")
     is_scalar = len(leaves) == 1 and leaves[0].shape == ()
     return "loss" if is_scalar else "residuals"
+
+
+def _describe_output(output: Any) -> str:
+    """What an objective returns that it should not, and what to return instead."""
+    if not hasattr(output, "dtype"):
+        return describe(output)
+    text = f"{output.dtype}{list(output.shape)}"
+    if not jnp.issubdtype(output.dtype, jnp.integer) and output.dtype != jnp.bool_:
+        return text
+    return (
+        f"{text}, which has no derivative: return it as a float where it has one; searches, method=CMAES() "
+        "and its kin, take a whole number as a loss"
+    )
 
 
 def _with_adjoint(model: PyTree, adjoint: AbstractAdjoint) -> PyTree:
