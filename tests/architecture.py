@@ -67,7 +67,10 @@ PHYSICS_LAYERS = (
 CONFIGURES_JAX = ("physkit/parallel/_compilation_cache.py",)
 
 PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")
-PRIVATE_ALLOWED = ("physkit/core/numerics/_linear_call.py",)
+PRIVATE_ALLOWED = (
+    "physkit/core/numerics/_linear_call.py",
+    "physkit/core/numerics/_custom_jvp.py",
+)
 
 ARRAY_MAKERS = ("jnp", "np", "numpy", "jax.numpy", "jax.random", "jax.device_put", "jr")
 # These return no array.

@@ -74,6 +74,10 @@ KEYWORDS_ALLOWED = {
         "physkit/core/numerics/_linear_call.py",
         "_abstract_eval",
     ): "how JAX hands a primitive its static parameters",
+    (
+        "physkit/core/numerics/_custom_jvp.py",
+        "__call__",
+    ): "passes on what the function that it stands for is given",
     ("physkit/core/_health.py", "check"): "context that the raised error carries",
     ("physkit/core/_terms.py", "__call__"): "calls a wrapped network as it is",
     ("physkit/observe/_observer.py", "__init__"): "names of what is recorded",

@@ -10,16 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import (
-    Clock,
-    ParameterError,
-    ShapeError,
-    StepCount,
-    cast_floats,
-    param,
-    phi_functions,
-    static,
-)
+import physkit as pk
+from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats, phi_functions
 from physkit.fields import AbstractEquation, Field, Spectrum, derivative_symbol
 from physkit.fields.equations import Diffusion, KuramotoSivashinsky
 from physkit.geometry import Box, Dirichlet, Grid
@@ -59,9 +51,9 @@ EACH = pytest.mark.parametrize(
 class Burgers(AbstractEquation):
     """Viscous Burgers with dispersion: a complex, stiff symbol and a quadratic N by coefficients."""
 
-    viscosity: jax.Array = param(0.1)
-    dispersion: jax.Array = param(0.05)
-    component: str | None = static(default=None)
+    viscosity: jax.Array = pk.param(0.1)
+    dispersion: jax.Array = pk.param(0.05)
+    component: str | None = pk.static(default=None)
 
     def symbol(self, field):
         (k,) = field.grid.wavenumbers(real=field.is_real)
@@ -213,9 +205,9 @@ def transforms(integrator, lazy=False):
 class Forcing(AbstractEquation):
     """A forcing that nothing changes, by values; with a symbol of its own, if there is a decay."""
 
-    strength: jax.Array = param(0.3)
-    decay: float | None = static(default=None)
-    component: str | None = static(default=None)
+    strength: jax.Array = pk.param(0.3)
+    decay: float | None = pk.static(default=None)
+    component: str | None = pk.static(default=None)
 
     def symbol(self, field):
         if self.decay is None:
@@ -359,7 +351,7 @@ def test_rates_by_values_and_by_coefficients_add_up():
     """Values and coefficients of one and the same rate add up."""
 
     class Half(AbstractEquation):
-        component: str | None = static(default=None)
+        component: str | None = pk.static(default=None)
 
         def symbol(self, field):
             return -0.1 * field.grid.wavenumbers()[0] ** 2
@@ -374,8 +366,8 @@ def test_rates_by_values_and_by_coefficients_add_up():
 
 def test_an_array_is_a_rate():
     class Growing(AbstractEquation):
-        component: str | None = static(default=None)
-        make: Callable = static(default=None)
+        component: str | None = pk.static(default=None)
+        make: Callable = pk.static(default=None)
 
         def symbol(self, field):
             return -0.1 * field.grid.wavenumbers()[0] ** 2

@@ -143,7 +143,7 @@ def test_series_that_vtk_cannot_hold_are_refused(tmp_path):
     ):
         with pytest.raises(ParameterError, match=message):
             export(tmp_path / "r", tmp_path / name, names)
-    with pytest.raises(ParameterError, match="no such frames"):
+    with pytest.raises(ParameterError, match="no frame of series"):
         export(tmp_path / "r", tmp_path / "a.vtp", frames=slice(9, 10))
     with pytest.raises(ParameterError, match="forward"):
         export(tmp_path / "r", tmp_path / "a.vtp", frames=slice(None, None, -1))
