@@ -1,6 +1,6 @@
 """`Populations`: how much of a fluid moves along each velocity of a lattice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +36,7 @@ from physkit.geometry import (
 
 from .._field import BoundaryLike, Field
 from ..states._field_group import AbstractFieldGroup
-from ..states._point_values import PointValues, values_at_points
+from ..states._point_values import PointValues, split_components, values_at_points
 from ..states._side_velocity import require_side_velocity
 from ._collisions import along_velocities, equilibrium, per_velocity
 from ._lattice import D2Q5, D2Q9, D3Q7, D3Q19, Lattice
@@ -92,7 +92,7 @@ class Populations(AbstractFieldGroup):
     def of(
         grid: Grid,
         dt: ArrayLike,
-        velocity: ArrayLike | Sequence[PointValues] = 0.0,
+        velocity: ArrayLike | Sequence[PointValues] | Callable = 0.0,
         boundary: BoundaryLike = None,
         *,
         pressure: PointValues | None = None,
@@ -100,7 +100,7 @@ class Populations(AbstractFieldGroup):
         density_ratio: PointValues | None = None,
         temperature: PointValues | None = None,
         temperature_boundary: BoundaryLike = None,
-        acceleration: ArrayLike | Sequence[PointValues] | None = None,
+        acceleration: ArrayLike | Sequence[PointValues] | Callable | None = None,
         lattice: Lattice | None = None,
         dtype: DTypeLike | None = None,
     ) -> "Populations":
@@ -109,8 +109,8 @@ class Populations(AbstractFieldGroup):
         **Arguments:**
 
         - `dt`: of the steps to come, time: with the size of cells it sets the speed of sound, h/(√3 dt).
-        - `velocity`: one number for all components, or a number, array or function of the coordinates for each;
-          length / time.
+        - `velocity`: one number for all components, a number, array or function of the coordinates for each, or
+          one function that returns them; length / time.
         - `boundary`: of all sides that do not repeat, or a dict by axis and side: `NoSlip()`, or
           `NoSlip([1.0, 0.0])` for a wall that moves along itself, both by halfway bounce-back; `Mirror()` for
           free slip; `Dirichlet([u, v])`, or a function `(t, *x) → (u, v)`, for a given velocity and
@@ -126,8 +126,8 @@ class Populations(AbstractFieldGroup):
           under a force starts at the velocity less ½ a dt.
         - `lattice`: `D2Q9` in the plane; `D3Q19` (if left out) or `D3Q27` in space.
 
-        **Errors:** `ParameterError` for other boundaries, a Mach number above 0.3, a density that is not
-        positive, and a pressure and a `density_ratio` together.
+        **Errors:** `ParameterError` for other boundaries, a wall that moves through itself, a Mach number above
+        0.3, a density that is not positive, and a pressure and a `density_ratio` together.
         """
         require_cubes(grid)
         if grid.dimension not in (2, 3):
@@ -297,15 +297,11 @@ def require_positive_density(excess: Array | np.ndarray | np.generic) -> None:
         )
 
 
-def _components(grid: Grid, velocity: object, dtype: DTypeLike | None) -> list[Array]:
-    if isinstance(velocity, int | float) or not isinstance(velocity, Sequence):
-        number = jnp.asarray(velocity)
-        velocity = [number] * grid.dimension if number.ndim == 0 else list(number)
-    if len(velocity) != grid.dimension:
-        raise ShapeError(
-            f"a flow on a grid with {grid.dimension} axes has as many components; got {len(velocity)}"
-        )
-    arrays = [values_at_points(grid, v, grid.cell, dtype) for v in velocity]
+def _components(
+    grid: Grid, velocity: ArrayLike | Sequence[PointValues] | Callable, dtype: DTypeLike | None
+) -> list[Array]:
+    parts = split_components(grid, velocity)
+    arrays = [values_at_points(grid, part, grid.cell, dtype) for part in parts]
     kind = jnp.result_type(*(a.dtype for a in arrays))
     if not jnp.issubdtype(kind, jnp.floating):
         kind = grid.spacing.dtype

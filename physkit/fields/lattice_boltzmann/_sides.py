@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from physkit.core import linear_call
-from physkit.geometry import AbstractBoundary
+from physkit.core import ShapeError, linear_call
+from physkit.geometry import AXES, AbstractBoundary
 
 from .._field import Field
 from ._lattice import Lattice
@@ -41,6 +41,17 @@ class Side(NamedTuple):
         """The cells at the side: `[…, *cells]`, thin along its axis."""
         axis = x.ndim - len(self.cells) + self.axis
         return jax.lax.slice_in_dim(x, self.index, self.index + 1, axis=axis)
+
+    def next_layer(self) -> "Side":
+        """This side one cell inside of it.
+
+        **Errors:** `ShapeError` for a box, or a device's part of it, of one cell.
+        """
+        if self.cells[self.axis] == 1:
+            raise ShapeError(
+                f"FixedPressure across {AXES[self.axis]} needs two cells along it (of each device); got one"
+            )
+        return self._replace(index=self.index + self.inward)
 
 
 class Entry(NamedTuple):

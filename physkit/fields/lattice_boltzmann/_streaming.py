@@ -38,11 +38,13 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
     - `speed`: c, for velocities at sides.
     """
     sides = list(sides_of(field, lattice))
+    inside = [side.next_layer() for side in sides if isinstance(side.boundary, FixedPressure)]
     # Not within what is chosen for a platform: sums for their cotangents could not wait until a loop has ended.
     prescribed = [_prescribed(side, field.grid, speed) for side in sides]
 
     def enter(out: Each, layers: list[Array]) -> Each:
-        at_sides = list(zip(sides, prescribed, layers, strict=True))
+        inner_layers = iter(layers[len(sides) :])
+        at_sides = list(zip(sides, prescribed, layers[: len(sides)], strict=True))
         entries = [
             Entry(i, (side,), values)
             for side, given, layer in at_sides
@@ -57,13 +59,15 @@ def stream_fluid(near: Neighborhood, field: Field, lattice: Lattice, speed: Arra
         ]
         out = put(out, entries)
         # Last, since they need all populations that do not come through them.
-        for side, given, _ in at_sides:
+        for side, given, layer in at_sides:
             if isinstance(side.boundary, Dirichlet | FixedPressure):
-                entering = _zou_he(out, lattice, side, given)
+                is_inlet = isinstance(side.boundary, Dirichlet)
+                before = None if is_inlet else (layer, next(inner_layers))
+                entering = _zou_he(out, lattice, side, given, before)
                 out = put(out, [Entry(i, (side,), values) for i, values in entering.items()])
         return out
 
-    return _stream(near, lattice, sides, enter)
+    return _stream(near, lattice, [*sides, *inside], enter)
 
 
 def stream_heat(field: Field, lattice: Lattice, conductance: Array) -> Array:
@@ -237,8 +241,16 @@ def _through_edge(
     return out
 
 
-def _zou_he(populations: Each, lattice: Lattice, side: Side, given: Array) -> dict[int, Array]:
+def _zou_he(
+    populations: Each,
+    lattice: Lattice,
+    side: Side,
+    given: Array,
+    before: tuple[Array, Array] | None,
+) -> dict[int, Array]:
     """What comes in, such that the cells at the side have the given velocity or pressure, in lattice units.
+
+    - `before`: of a given pressure, the populations before they moved, at the side and one cell inside of it.
 
     The share of every velocity beside equilibrium is that of the opposite one, but for what the momentum along
     the side asks for.
@@ -246,14 +258,26 @@ def _zou_he(populations: Each, lattice: Lattice, side: Side, given: Array) -> di
     f = [side.layer(populations[i]) for i in range(lattice.size)]
     w, e = lattice.weights.tolist(), lattice.velocities
 
-    def total(indices: tuple[int, ...]) -> Array:
+    def total(indices: tuple[int, ...], f: Each = f) -> Array:
         return sum([f[i] for i in indices[1:]], f[indices[0]])
+
+    def inward_momentum(f: Each) -> Array:
+        return total(side.incoming, f) - total(side.outgoing, f)
 
     known = 1 + total(side.parallel) + 2 * total(side.outgoing)  # ρ less what moves inwards
     if isinstance(side.boundary, FixedPressure):
         rho = 1 + 3 * given[0]
         momentum = [jnp.zeros_like(known)] * lattice.dimension
-        momentum[side.axis] = (rho - known) * side.inward
+        normal = rho - known
+        # Momentum that alternates from cell to cell and from step to step has no density, so that between given
+        # pressures it would stay for ever. Of such a wave the mixed difference is four times the momentum; of
+        # what is smooth it is h dt ∂²/∂x∂t, second order. A quarter would take all of it out at once, but with
+        # that BGK is unstable near τ = ½.
+        inner = side.next_layer()
+        now = [inner.layer(populations[i]) for i in range(lattice.size)]
+        here, inside = (inward_momentum(x) for x in before)
+        wave = (normal - here) - (inward_momentum(now) - inside)
+        momentum[side.axis] = (normal - wave / 16) * side.inward
     else:
         u = list(given)
         rho = known / (1 - side.inward * u[side.axis])

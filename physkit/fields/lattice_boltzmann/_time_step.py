@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, concrete_value
+from physkit.core import ParameterError, ShapeError, concrete_value
 from physkit.geometry import Grid
 
 from ._populations import LARGEST_MACH, require_cubes
@@ -18,10 +18,13 @@ def time_step(grid: Grid, speed: ArrayLike, mach: ArrayLike = 0.1) -> Float[Arra
     - `speed`: the largest of the flow to come, length / time.
     - `mach`: up to 0.3; errors of compressibility grow with its square.
 
-    **Errors:** `ParameterError` for a Mach number above 0.3, or a speed that is not positive.
+    **Errors:** `ParameterError` for a Mach number above 0.3, or a speed that is not positive; `ShapeError` for
+    several numbers.
     """
     require_cubes(grid)
     for name, value in (("speed", speed), ("mach", mach)):
+        if jnp.ndim(value):
+            raise ShapeError(f"{name} is one number, the largest; got shape {jnp.shape(value)}")
         number = concrete_value(jnp.asarray(value))
         if number is not None and not number > 0:
             raise ParameterError(f"{name} is positive; got {float(number):.6g}")

@@ -1,13 +1,12 @@
 """An incompressible flow on a staggered grid: its velocity on the faces of cells, its pressure inside."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, ShapeError, concrete_value
+from physkit.core import ParameterError, ShapeError
 from physkit.geometry import (
     AXES,
     AbstractBoundary,
@@ -24,7 +23,7 @@ from physkit.geometry import (
 from .._field import BoundaryLike, Field
 from ..operators import average, staggered_curl, staggered_divergence
 from ._field_group import AbstractFieldGroup, require_places
-from ._point_values import PointValues, values_at_points
+from ._point_values import PointValues, split_components, values_at_points
 from ._side_velocity import require_side_velocity
 
 
@@ -60,7 +59,7 @@ class FlowState(AbstractFieldGroup):
     @staticmethod
     def of(
         grid: Grid,
-        velocity: ArrayLike | Sequence[PointValues] = 0.0,
+        velocity: ArrayLike | Sequence[PointValues] | Callable = 0.0,
         boundary: BoundaryLike = None,
         *,
         pressure: PointValues = 0.0,
@@ -70,8 +69,8 @@ class FlowState(AbstractFieldGroup):
 
         **Arguments:**
 
-        - `velocity`: one number for all components, or a number, array or function of the coordinates for each,
-          on its own faces. The first step takes its divergence out.
+        - `velocity`: one number for all components, a number, array or function of the coordinates for each, on
+          its own faces, or one function that returns them. The first step takes its divergence out.
         - `boundary`: of all sides that do not repeat, or a dict by axis and side: `NoSlip()`, or
           `NoSlip([1.0, 0.0])` for a wall that moves along itself; `Mirror()` for free slip;
           `Dirichlet([u, v])`, or a function `(t, *x) → (u, v)`, for a side through which fluid is let in or
@@ -83,20 +82,13 @@ class FlowState(AbstractFieldGroup):
         """
         if grid.dimension not in (2, 3):
             raise ShapeError(f"a flow has two axes or three; this grid has {grid.dimension}")
-        if isinstance(velocity, int | float) or not isinstance(velocity, Sequence):
-            number = jnp.asarray(velocity)
-            velocity = [number] * grid.dimension if number.ndim == 0 else list(number)
-        if len(velocity) != grid.dimension:
-            raise ShapeError(
-                f"a flow on a grid with {grid.dimension} axes has as many components; got {len(velocity)}"
-            )
         sides = parse_boundaries(grid.periodic, boundary)
         walls = {k: sides[k] for k in range(grid.dimension) if not grid.periodic[k]}
         for axis, pair in walls.items():
             for side in pair or ():
                 _require_side(side, axis, grid)
         parts = {}
-        for k, value in enumerate(velocity):
+        for k, value in enumerate(split_components(grid, velocity)):
             at = grid.face(k)
             along = {
                 axis: tuple(_side_of_component(side, k, axis) for side in pair or ())
@@ -149,14 +141,6 @@ def _require_side(side: AbstractBoundary, axis: int, grid: Grid) -> None:
         )
     if isinstance(side, NoSlip | Dirichlet):
         require_side_velocity(side, axis, grid)
-    if isinstance(side, NoSlip) and not isinstance(side.velocity, Module):
-        value = side.velocity
-        normal = concrete_value(value[axis] if jnp.ndim(value) else value)
-        if normal is not None and np.any(normal != 0):
-            raise ParameterError(
-                f"a NoSlip wall across {AXES[axis]} moves along itself only; got {normal} through itself. "
-                "Fluid is let in by Dirichlet([…])"
-            )
 
 
 def _side_of_component(side: AbstractBoundary, component: int, axis: int) -> AbstractBoundary:

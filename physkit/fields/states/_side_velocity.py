@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from physkit.core import Module, ParameterError, ShapeError, concrete_value
 from physkit.geometry import AXES, Dirichlet, Grid, NoSlip
@@ -11,7 +12,8 @@ from physkit.geometry import AXES, Dirichlet, Grid, NoSlip
 def require_side_velocity(side: Dirichlet | NoSlip, axis: int, grid: Grid) -> None:
     """Refuse what is no velocity: one number would be taken for every component, and flow in aslant.
 
-    **Errors:** `ShapeError` for another number of components, `ParameterError` for one number that is not 0.
+    **Errors:** `ShapeError` for another number of components, `ParameterError` for one number that is not 0,
+    and for a wall that moves through itself.
     """
     is_wall = isinstance(side, NoSlip)
     value, d = side.velocity if is_wall else side.value, grid.dimension
@@ -28,7 +30,10 @@ def require_side_velocity(side: Dirichlet | NoSlip, axis: int, grid: Grid) -> No
         shape = jnp.shape(value)
     else:
         number = concrete_value(value)
-        if is_wall or (number is not None and not np.any(number != 0)):
+        if is_wall:
+            _require_along_wall(value, axis)
+            return
+        if number is not None and not np.any(number != 0):
             return
         raise ParameterError(
             f"a velocity has {d} components: Dirichlet([{names}]) at a side across {AXES[axis]}; one number "
@@ -36,3 +41,14 @@ def require_side_velocity(side: Dirichlet | NoSlip, axis: int, grid: Grid) -> No
         )
     if shape[0] != d:
         raise ShapeError(f"the velocity at a side has {d} components; got shape {shape}")
+    if is_wall and not isinstance(value, Module):
+        _require_along_wall(value[axis], axis)
+
+
+def _require_along_wall(normal: ArrayLike, axis: int) -> None:
+    number = concrete_value(normal)
+    if number is not None and np.any(number != 0):
+        raise ParameterError(
+            f"a NoSlip wall across {AXES[axis]} moves along itself only; got {number} through itself. "
+            "Fluid is let in by Dirichlet([…])"
+        )

@@ -14,6 +14,10 @@ class FixedPressure(AbstractBoundary):
     - `value`: over that of reference, and over the density: a number, an array over the points of the side, or
       a function `(t, *x)`; length² / time².
 
+    **Notes:** the first cells' centers are at the pressure, half a cell inside of the box. Momentum that
+    alternates from cell to cell and from step to step, which Zou and He's densities would leave in a channel
+    between two pressures for ever, is let out. Along the axis there are two cells or more.
+
     **Reference:** Zou & He, Phys. Fluids 9, 1591 (1997), eqs. 24–27.
     """
 
