@@ -106,7 +106,9 @@ def test_enstrophy_scheme_keeps_potential_enstrophy():
 @pytest.mark.parametrize("grid", [TORUS, BASIN], ids=["torus", "basin"])
 def test_water_at_rest_stays_and_mass_is_kept(grid):
     ground = hills(grid)
-    sim = Simulation(RK4(ShallowWater(9.0, coriolis=0.7, beta=0.2, bed=ground)), dt=0.01)
+    # Where y repeats f = f₀ + βy would jump.
+    beta = 0.0 if grid.periodic[1] else 0.2
+    sim = Simulation(RK4(ShallowWater(9.0, coriolis=0.7, beta=beta, bed=ground)), dt=0.01)
     lake = CGridShallowWaterState.of(grid, 1.0 - ground)
     end = simulate(sim, lake, 50).state
     for u in (end.velocity_x, end.velocity_y):

@@ -27,6 +27,16 @@ def as_tuple(given: object) -> tuple:
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
+def require_beta_plane(beta: Array, grid: AnyGrid) -> None:
+    """**Errors:** `ParameterError` for a Coriolis parameter f + βy on a grid that repeats along y."""
+    number = concrete_value(beta)
+    if grid.periodic[1] and number is not None and np.any(number != 0):
+        raise ParameterError(
+            f"with beta={float(number):.6g} the Coriolis parameter f + βy would jump where the box repeats "
+            "along y: put walls there, Box(lengths, periodic=(True, False)), or leave beta out"
+        )
+
+
 def require_one_dimension(field: Field, what: str) -> None:
     """**Errors:** `ShapeError` unless the field has one axis of space."""
     if field.grid.dimension != 1:

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from physkit.core import Fault, ParameterError, ShapeError, concrete_value
 from physkit.geometry import (
     AbstractBoundary,
+    AnyGrid,
     Boundaries,
     Dirichlet,
     Grid,
@@ -50,7 +51,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
 
     @staticmethod
     def of(
-        grid: Grid,
+        grid: AnyGrid,
         depth: PointValues,
         velocity: Array | Sequence[PointValues] = (0.0, 0.0),
         boundary: BoundaryLike = None,
@@ -95,7 +96,12 @@ class CGridShallowWaterState(AbstractFieldGroup):
         return jnp.where(dry, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()
 
 
-def _require_plane(grid: Grid) -> None:
+def _require_plane(grid: AnyGrid) -> None:
+    if not isinstance(grid, Grid):
+        raise ShapeError(
+            f"water on a staggered grid flows on a plane Grid; got a {type(grid).__name__}, on which "
+            "SphericalShallowWater moves a Field"
+        )
     if grid.dimension != 2:
         raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
 

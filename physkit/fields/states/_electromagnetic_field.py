@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, describe
 from physkit.geometry import (
     AXES,
     AbstractBoundary,
@@ -118,7 +118,12 @@ class ElectromagneticField(AbstractFieldGroup):
                 'a field in the plane or on a line has mode="TM" or "TE", in three dimensions none; got '
                 f"{mode!r}"
             )
-        names, given = MODES[grid.dimension, mode], dict(values or {})
+        names = MODES[grid.dimension, mode]
+        if not isinstance(values, Mapping | None):
+            raise ParameterError(
+                f"values are by component, {{{names[0]!r}: …}}, of {', '.join(names)}; got {describe(values)}"
+            )
+        given = dict(values or {})
         unknown = sorted(set(given) - set(names))
         if unknown:
             raise ParameterError(f"no component {unknown}; this field has {', '.join(names)}")

@@ -22,7 +22,13 @@ from physkit.core import (
 from physkit.geometry import AXES, Grid, Location
 
 from ...states._layer_memory import LayerMemory
-from ._absorbing_layer import AbstractAbsorbingLayer, depth_in_layer, require_sides
+from ._absorbing_layer import (
+    AbstractAbsorbingLayer,
+    as_sides,
+    depth_in_layer,
+    require_sides,
+    require_walls,
+)
 
 Memories: TypeAlias = dict[str, LayerMemory]
 
@@ -65,7 +71,9 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
 
     cells: int = static(default=10)
     _: KW_ONLY  # `Sponge` has the same in another order
-    sides: tuple[str, ...] | None = static(default=None)
+    sides: tuple[str, ...] | None = static(
+        default=None, converter=lambda x: None if x is None else as_sides(x)
+    )
     speed: Float[Array, ""] | None = param(None)
     strength: Float[Array, ""] = param(1.0)
     stretching: Float[Array, ""] = param(1.0)
@@ -98,20 +106,17 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
         **Errors:** `DeclarationError` for a side that repeats or a box without sides, `ShapeError` where layers
         do not fit.
         """
-        walls = [AXES[k] for k, wraps in enumerate(grid.periodic) if at_seam or not wraps]
         sides = self.sides
         if sides is None:
+            walls = [AXES[k] for k, wraps in enumerate(grid.periodic) if at_seam or not wraps]
             if not walls:
                 raise DeclarationError(
                     "the box repeats along every axis, so that the layer would absorb nothing: "
                     "Grid(Box(lengths, periodic=False), shape) has sides"
                 )
             sides = tuple(f"{axis}_{end}" for axis in walls for end in ("low", "high"))
+        require_walls(sides, grid, at_seam)
         for side in sides:
-            if side[0] not in walls:
-                raise DeclarationError(
-                    f"the box repeats along {side[0]} or has no such axis: no layer absorbs at {side}"
-                )
             axis = grid.axis(side[0])
             opposite = [s for s in sides if s[0] == side[0] and s != side]
             # Of several devices along an axis each has one of its sides.

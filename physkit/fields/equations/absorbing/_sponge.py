@@ -19,7 +19,13 @@ from physkit.geometry import Grid, Location
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...states._field_group import AbstractFieldGroup
-from ._absorbing_layer import AbstractAbsorbingLayer, depth_in_layer, require_sides
+from ._absorbing_layer import (
+    AbstractAbsorbingLayer,
+    as_sides,
+    depth_in_layer,
+    require_sides,
+    require_walls,
+)
 
 
 class Sponge(AbstractTendency, AbstractAbsorbingLayer):
@@ -34,7 +40,7 @@ class Sponge(AbstractTendency, AbstractAbsorbingLayer):
 
     - `strength`: σ₀ ≥ 0, 1 / time.
     - `width`: w > 0, length.
-    - `sides`: `("x_low", "x_high", …)`.
+    - `sides`: `("x_low", "x_high", …)`, of axes that do not repeat.
     - `target`: u₀: a number, or one per component of the field.
     - `component`: the field's name, where the state has several components.
     - `parts`: of a component made of several fields, those that are damped; all if left out.
@@ -42,12 +48,14 @@ class Sponge(AbstractTendency, AbstractAbsorbingLayer):
     **Good values:** w of two wavelengths, σ₀ = 12 c/w for waves of speed c: σ₀w/3 is how much a wave loses on
     the way in, in powers of e, and again on the way out. Longer waves are reflected. Explicit: σ₀dt < 1.
 
+    **Errors:** `ParameterError` without sides, `DeclarationError` for a side that repeats.
+
     **Reference:** Israeli & Orszag, J. Comput. Phys. 41, 115 (1981).
     """
 
     strength: Float[Array, ""] = param()
     width: Float[Array, ""] = param()
-    sides: tuple[str, ...] = static(converter=tuple)
+    sides: tuple[str, ...] = static(converter=as_sides)
     target: Float[Array, "..."] = param(0.0)
     component: str | None = static(default=None)
     parts: tuple[str, ...] | None = static(default=None)
@@ -56,6 +64,9 @@ class Sponge(AbstractTendency, AbstractAbsorbingLayer):
         require_nonnegative(self, "strength")
         require_positive(self, "width")
         require_sides(self.sides)
+
+    def check_state(self, state: State) -> None:
+        require_walls(self.sides, get_component(state, self.component).grid)
 
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock

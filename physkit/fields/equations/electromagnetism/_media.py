@@ -96,7 +96,7 @@ class Drude(AbstractDispersiveMedium):
 
     **Arguments:**
 
-    - `plasma_frequency`: ω_p, radians / time.
+    - `plasma_frequency`: ω_p ≥ 0, radians / time.
     - `damping`: γ ≥ 0, 1 / time; without any if left out.
     - `shape`: as for `Dielectric`.
 
@@ -108,6 +108,7 @@ class Drude(AbstractDispersiveMedium):
     shape: Module | None = eqx.field(default=None, converter=as_shape)
 
     def __check_init__(self):
+        require_nonnegative(self, "plasma_frequency")
         if self.damping is not None:
             require_nonnegative(self, "damping")
 
@@ -125,7 +126,7 @@ class Lorentz(AbstractDispersiveMedium):
     **Arguments:**
 
     - `strength`: Δε, what it adds to ε at ω = 0.
-    - `frequency`: ω₀, radians / time.
+    - `frequency`: ω₀ ≥ 0, radians / time.
     - `damping`: γ ≥ 0, 1 / time; without any if left out.
     - `shape`: as for `Dielectric`.
 
@@ -143,7 +144,7 @@ class Lorentz(AbstractDispersiveMedium):
     shape: Module | None = eqx.field(default=None, converter=as_shape)
 
     def __check_init__(self):
-        require_nonnegative(self, "strength")
+        require_nonnegative(self, "strength", "frequency")
         if self.damping is not None:
             require_nonnegative(self, "damping")
 

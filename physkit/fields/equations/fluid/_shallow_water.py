@@ -25,6 +25,7 @@ from physkit.geometry import Outflow, Periodic
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...states._c_grid_shallow_water_state import CGridShallowWaterState
+from .._requirements import require_beta_plane
 
 
 class ShallowWater(AbstractTendency):
@@ -43,7 +44,7 @@ class ShallowWater(AbstractTendency):
 
     - `gravity`: g, length / time².
     - `coriolis`: f at y = `origin`, 1 / time.
-    - `beta`: ∂f/∂y, 1 / (length · time).
+    - `beta`: ∂f/∂y, 1 / (length · time); 0 where y repeats.
     - `bed`: b, height of the ground, at cell centers: a number or an array `[nx ny]`; length.
     - `drag`: r, linear friction at the ground, 1 / time.
     - `wind_x`, `wind_y`: τ/ρ, stress over density, length² / time²: numbers, or arrays that broadcast
@@ -55,6 +56,8 @@ class ShallowWater(AbstractTendency):
 
     **Good values:** `SSPRK3` or `RK4` with dt ≤ 1.4 / Σ_k (|u_k| + √(gh))/h_k (`CFLSubsteps` sees to that);
     `conserves="enstrophy"` for eddies at the size of a few cells.
+
+    **Errors:** `ShapeError` for a bed or winds over other points, `ParameterError` for a β where y repeats.
 
     **Reference:** Sadourny, J. Atmos. Sci. 32, 680 (1975); Arakawa & Lamb, Mon. Weather Rev. 109, 18
     (1981).
@@ -78,6 +81,9 @@ class ShallowWater(AbstractTendency):
         require_nonnegative(self, "drag", "viscosity")
         if self.conserves not in ("energy", "enstrophy"):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
+
+    def check_state(self, state: State) -> None:
+        require_beta_plane(self.beta, self._require_water(state).grid)
 
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
@@ -150,11 +156,11 @@ class ShallowWater(AbstractTendency):
         du = du - self.drag * water.velocity_x.data
         dv = dv - self.drag * water.velocity_y.data
         if self.wind_x is not None:
-            du = du + _wind_stress(self.wind_x, du, water.velocity_x) / _mean_x(
+            du = du + _wind_stress("wind_x", self.wind_x, water.velocity_x) / _mean_x(
                 _window(h, 0, nu + 1, 1, m)
             )
         if self.wind_y is not None:
-            dv = dv + _wind_stress(self.wind_y, dv, water.velocity_y) / _mean_y(
+            dv = dv + _wind_stress("wind_y", self.wind_y, water.velocity_y) / _mean_y(
                 _window(h, 1, n, 0, nv + 1)
             )
         if self.viscosity is not None:
@@ -249,10 +255,17 @@ def _laplacian(x: Array, hx: Array, hy: Array) -> Array:
     return along_x * (1 / hx**2) + along_y * (1 / hy**2)
 
 
-def _wind_stress(stress: Array, like: Array, velocity: Field) -> Array:
+def _wind_stress(name: str, stress: Array, velocity: Field) -> Array:
+    grid, given = velocity.grid, stress.shape
+    on_walls = grid.includes_walls(velocity.location)
+    n, m = (cells + more for cells, more in zip(grid.shape, on_walls, strict=True))
     # Missing leading axes, as of `[ny]` for a wind that changes with y, are of length one.
-    stress = velocity.grid.local(stress, velocity.location)
-    return stress.reshape((1,) * (like.ndim - stress.ndim) + stress.shape)
+    shape = (1,) * (2 - stress.ndim) + given
+    if len(shape) != 2 or shape[0] not in (1, n) or shape[1] not in (1, m):
+        raise ShapeError(
+            f"{name} is a number, [{m}] along y or [{n}, {m}], for the faces that it drives; got shape {given}"
+        )
+    return grid.local(stress.reshape(shape), velocity.location)
 
 
 def _ground_boundary(water: CGridShallowWaterState) -> dict[int, Outflow]:
