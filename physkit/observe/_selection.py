@@ -1,5 +1,7 @@
 """Select the particles and the forces of a snapshot that a quantity is about."""
 
+from typing import TypeVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
@@ -8,6 +10,8 @@ from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce
 
 from ._snapshot import Snapshot
+
+Term = TypeVar("Term")
 
 
 def select_particle_components(
@@ -61,6 +65,27 @@ def select_forces(
         (term, cache)
         for term, cache in snapshot.terms()
         if isinstance(term, AbstractForce) and (component is None or component in term.components)
+    )
+
+
+def select_term(snapshot: Snapshot, kind: type[Term], component: str | None, of: str) -> Term:
+    """The one running term of a kind that moves `component`; without a name, the only one that there is.
+
+    - `of`: what the quantity is of, for the error.
+
+    **Errors:** `ObserverError` where there is none, or several.
+    """
+    terms = [term for term, _ in snapshot.terms()]
+    found: list = [term for term in terms if isinstance(term, kind)]
+    named = [term for term in found if term.component == component]
+    if component is None and not named and len(found) == 1:
+        named = found
+    if len(named) == 1:
+        return named[0]
+    held = [f"{type(t).__name__} of {t.component or 'the state'}" for t in found]
+    raise ObserverError(
+        f"this quantity is of {of}: the integrator holds {len(named) or 'none'} of {component or 'the state'}; "
+        f"it holds {', '.join(held or [type(t).__name__ for t in terms]) or 'no term'}"
     )
 
 

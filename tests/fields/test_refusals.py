@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import DeclarationError, ParameterError, ShapeError
+from physkit.core import DeclarationError, ObserverError, ParameterError, ShapeError
 from physkit.fields import CGridShallowWaterState, ElectromagneticField, Field
 from physkit.fields.equations import (
     Ball,
     ConvolutionalPML,
     Drude,
     Lorentz,
+    Maxwell,
     ShallowWater,
     Sponge,
     WavePulse,
 )
 from physkit.fields.lattice_boltzmann import LatticeBoltzmann
 from physkit.geometry import Box, Grid, NoSlip, SphericalGrid
-from physkit.integrators import RK4
-from physkit.simulate import Simulation, simulate
+from physkit.integrators import RK4, Strang, Yee
+from physkit.simulate import Simulation, evaluate, simulate
 
 CHANNEL = Grid(Box([2.0, 1.0], periodic=(True, False)), (8, 6))
 
@@ -88,6 +89,23 @@ def test_values_of_light_are_by_component():
     for values in (lambda x, y: x, np.ones((8, 8)), 1.0):
         with pytest.raises(ParameterError, match=r"by component, {'Ez': …}, of Ez, Hx, Hy; got"):
             unchecked(grid, values)
+
+
+def test_energy_of_the_only_field_there_is():
+    """It said that the integrator holds no Maxwell, of one by a name."""
+    light = ElectromagneticField.of(Grid([1.0, 1.0], (8, 8)), {"Ez": 1.0})
+    state = {"f": light, "g": light}
+    one, two = (Maxwell(component=name) for name in "fg")
+    sim = Simulation(Yee(one), dt=0.01)
+    found = evaluate(sim, state, energy=pk.quantities.ElectromagneticEnergy())["energy"]
+    assert found == pytest.approx(0.5)
+    with pytest.raises(ObserverError, match="none of g; it holds Maxwell of f"):
+        evaluate(sim, state, energy=pk.quantities.ElectromagneticEnergy("g"))
+    both = Simulation(Strang(Yee(one), Yee(two)), dt=0.01)
+    with pytest.raises(
+        ObserverError, match="none of the state; it holds Maxwell of f, Maxwell of g"
+    ):
+        evaluate(both, state, energy=pk.quantities.ElectromagneticEnergy())
 
 
 @pytest.mark.parametrize(

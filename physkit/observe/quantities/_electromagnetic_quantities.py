@@ -13,7 +13,7 @@ from physkit.integrators import ParticleInCell, RelativisticMotion
 from physkit.particles import AbstractBodies, kinetic_energy
 
 from .._observer import AbstractQuantity
-from .._selection import select_particle_components
+from .._selection import select_particle_components, select_term
 from .._snapshot import Snapshot
 
 
@@ -123,17 +123,11 @@ def _is_relativistic(part: object) -> TypeGuard[ParticleInCell | RelativisticMot
 
 
 def require_maxwell(snapshot: Snapshot, component: str | None) -> Maxwell:
-    """The equations of the field called `component`, as they run.
+    """The equations of the field called `component`, or of the only one, as they run.
 
     **Errors:** `ObserverError` where there are none.
     """
-    for term, _ in snapshot.terms():
-        if isinstance(term, Maxwell) and term.component == component:
-            return term
-    raise ObserverError(
-        "this is of an electromagnetic field: the integrator holds no Maxwell of "
-        f"{'the state' if component is None else component}"
-    )
+    return select_term(snapshot, Maxwell, component, "one Maxwell")
 
 
 def require_electromagnetic(field: object) -> ElectromagneticField:

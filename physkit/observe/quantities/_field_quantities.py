@@ -1,7 +1,7 @@
 """Quantities of fields: values, integrals and norms."""
 
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     ComponentError,
-    ObserverError,
     PyTree,
     State,
     StorageKind,
@@ -24,6 +23,7 @@ from physkit.fields.operators import average
 from physkit.geometry import AXES
 
 from .._observer import AbstractQuantity
+from .._selection import select_term
 from .._snapshot import Snapshot
 
 
@@ -114,10 +114,10 @@ class FreeEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        law = _running(
-            AbstractGradientFlow, "FreeEnergy", "CahnHilliard()", snapshot, self.component
+        law = select_term(
+            snapshot, AbstractGradientFlow, self.component, "one equation such as CahnHilliard()"
         )
-        return law.free_energy(require_field(snapshot, self.component))
+        return law.free_energy(require_field(snapshot, law.component))
 
 
 class EddyEnergy(AbstractQuantity):
@@ -137,24 +137,8 @@ class EddyEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        law = _running(
-            QuasiGeostrophic, "EddyEnergy", "QuasiGeostrophic()", snapshot, self.component
-        )
-        return law.energy(require_field(snapshot, self.component))
-
-
-def _running(
-    kind: type, quantity: str, example: str, snapshot: Snapshot, component: str | None
-) -> Any:
-    """The one running equation of a kind that moves the field called `component`."""
-    terms = [term for term, _ in snapshot.terms()]
-    found = [t for t in terms if isinstance(t, kind) and t.component == component]
-    if len(found) != 1:
-        raise ObserverError(
-            f"{quantity} is of one equation such as {example}; the integrator holds "
-            f"{[type(t).__name__ for t in terms]}"
-        )
-    return found[0]
+        law = select_term(snapshot, QuasiGeostrophic, self.component, "one QuasiGeostrophic")
+        return law.energy(require_field(snapshot, law.component))
 
 
 def field_of_part(component: AbstractFieldGroup, part: str) -> Field:

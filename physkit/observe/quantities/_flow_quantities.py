@@ -18,6 +18,7 @@ from physkit.fields.operators import Spectral, curl, difference
 from physkit.geometry import AXES, Dirichlet
 
 from .._observer import AbstractQuantity
+from .._selection import select_term
 from .._snapshot import Snapshot
 from ._field_quantities import require_field
 
@@ -328,14 +329,8 @@ class FluidTemperature(AbstractQuantity):
 
 
 def require_lattice_boltzmann(snapshot: Snapshot, component: str | None) -> LatticeBoltzmann:
-    """The equation of the populations called `component`, as it runs.
+    """The equation of the populations called `component`, or of the only ones, as it runs.
 
     **Errors:** `ObserverError` where there is none.
     """
-    for term, _ in snapshot.terms():
-        if isinstance(term, LatticeBoltzmann) and term.component == component:
-            return term
-    raise ObserverError(
-        "this is of a fluid on a lattice: the integrator holds no LatticeBoltzmann of "
-        f"{'the state' if component is None else component}"
-    )
+    return select_term(snapshot, LatticeBoltzmann, component, "one LatticeBoltzmann")

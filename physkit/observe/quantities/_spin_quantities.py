@@ -5,10 +5,11 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ObserverError, StorageKind, require_component, static
+from physkit.core import StorageKind, require_component, static
 from physkit.spins import AbstractSpinModel, Spins
 
 from .._observer import AbstractQuantity
+from .._selection import select_term
 from .._snapshot import Snapshot
 
 
@@ -45,10 +46,8 @@ class Magnetization(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        model, spins = (
-            _model(snapshot, self.component),
-            require_component(snapshot.state, self.component, Spins),
-        )
+        model = _model(snapshot, self.component)
+        spins = require_component(snapshot.state, model.component, Spins)
         counts = [spins.grid.sum((spins.data == value).astype(jnp.int32)) for value in model.values]
         shares = jnp.stack(counts).astype(model.coupling.dtype) / spins.num_sites
         return model.order(shares)
@@ -72,14 +71,5 @@ class SpinValues(AbstractQuantity):
 
 
 def _model(snapshot: Snapshot, component: str | None) -> AbstractSpinModel:
-    found = [
-        term
-        for term, _ in snapshot.terms()
-        if isinstance(term, AbstractSpinModel) and term.component == component
-    ]
-    if len(found) != 1:
-        raise ObserverError(
-            "this quantity is about one model of spins, as SwendsenWang(IsingModel(), …) holds; the "
-            f"integrator holds {[type(term).__name__ for term, _ in snapshot.terms()]}"
-        )
-    return found[0]
+    kinds = "one model of spins, as SwendsenWang(IsingModel(), …) holds"
+    return select_term(snapshot, AbstractSpinModel, component, kinds)

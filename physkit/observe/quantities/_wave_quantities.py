@@ -9,6 +9,7 @@ from physkit.fields.equations import AbstractStaggeredWave, require_inside
 
 from .._layer_checks import warn_in_layers
 from .._observer import AbstractQuantity
+from .._selection import select_term
 from .._snapshot import Snapshot
 
 
@@ -88,10 +89,6 @@ class WaveEnergy(AbstractQuantity):
                 "WaveEnergy is what steps of StaggeredLeapfrog keep, whose velocity is half a step behind: "
                 f"{type(snapshot.integrator).__name__} has it at the time of the pressure"
             )
-        for term, _ in snapshot.terms():
-            if isinstance(term, AbstractStaggeredWave) and term.component == self.component:
-                return jnp.asarray(term.energy(snapshot.clock, snapshot.state))
-        raise ObserverError(
-            "WaveEnergy is of sound or elastic waves: the integrator holds no KSpaceAcoustics or ElasticWaves "
-            f"of {'the state' if self.component is None else self.component}"
-        )
+        kinds = "one KSpaceAcoustics or ElasticWaves"
+        term = select_term(snapshot, AbstractStaggeredWave, self.component, kinds)
+        return jnp.asarray(term.energy(snapshot.clock, snapshot.state))
