@@ -183,7 +183,7 @@ def test_units_and_errors():
     with pytest.raises(ParameterError, match=r"Mach .* whose limit is 0\.3"):
         Populations.of(grid, dt, [8.0, 0.0], NoSlip())
     with pytest.raises(ParameterError, match="velocity at a side is at Mach"):
-        start(equation, Populations.of(grid, dt, 0.0, NoSlip([5.0, 0.0])))
+        start(equation, Populations.of(grid, dt, 0.0, {"x": NoSlip(), "y": NoSlip([5.0, 0.0])}))
     with pytest.raises(ParameterError, match="mach is at most"):
         time_step(grid, 1.0, 0.5)
     with pytest.raises(ShapeError, match="squares or cubes"):
