@@ -127,3 +127,14 @@ def test_nan_and_other_signs_are_refused(make):
     with pytest.raises(ParameterError, match=r"must (be positive|not be negative); got (nan|-1)"):
         make(jnp.nan)
     jax.eval_shape(make, 1.0)
+
+
+def test_a_term_of_another_kind_is_called_by_its_class():
+    with pytest.raises(DeclarationError, match="must be an AbstractStaggeredWave; got a Maxwell$"):
+        pk.integrators.StaggeredLeapfrog(Maxwell())
+
+
+def test_finite_volumes_have_no_beta_where_y_repeats():
+    water = pk.components.ShallowWaterState.of(Grid([2.0, 1.0], (8, 6)), 1.0)
+    with pytest.raises(ParameterError, match="would jump where the box repeats"):
+        pk.init(Simulation(RK4(pk.equations.ShallowWaterFV(beta=1.0)), dt=0.01), water)

@@ -121,7 +121,8 @@ def advice_for_value(name: str, value: Any, parts: tuple[Any, ...]) -> str:
     member = _member_of_kind(value, tuple(p for p in parts if isinstance(p, type)))
     if member is not None:
         return f": give one of them, {name}{member}"
-    advice = [part.advice for part in parts if hasattr(part, "advice")]
+    # Terms have a method of that name.
+    advice = [p.advice for p in parts if isinstance(getattr(p, "advice", None), str)]
     return f"; {advice[0]}" if advice else ""
 
 

@@ -1,4 +1,4 @@
-"""Linear maps with a hand-written transpose. This file and `_custom_jvp.py` alone use JAX's internal interfaces.
+"""Linear maps with a hand-written transpose. Only this file and `_custom_jvp.py` use JAX's internal interfaces.
 
 `jax.custom_vjp` is enough for one reverse derivative, but it forbids forward mode, and so Jacobians by
 columns and Hessian-vector products. Here is a primitive that is linear, and whose transpose is the same

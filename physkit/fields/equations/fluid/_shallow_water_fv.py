@@ -53,6 +53,7 @@ from ...finite_volume._variables import compute_once
 from ...states._shallow_water_state import ShallowWaterState
 from ...stencils._computed_once import computed_once
 from ...stencils._map_faces import map_faces
+from .._requirements import require_beta_plane
 
 _DRY_FRACTION = 1e-6  # of the deepest water, where `dry` is left out
 
@@ -183,6 +184,8 @@ class ShallowWaterFV(AbstractConservationLaw):
         turns = any(x is not None and np.any(x != 0) for x in numbers)
         if water.grid.dimension == 1 and turns:
             raise ShapeError("coriolis and beta turn water in the plane; on a line leave them out")
+        if water.grid.dimension == 2:
+            require_beta_plane(self.beta, water.grid)
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         law = self._with_dry_depth(self._require_water(state))
