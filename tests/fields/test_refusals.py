@@ -130,7 +130,7 @@ def test_nan_and_other_signs_are_refused(make):
 
 
 def test_a_term_of_another_kind_is_called_by_its_class():
-    with pytest.raises(DeclarationError, match="must be an AbstractStaggeredWave; got a Maxwell$"):
+    with pytest.raises(DeclarationError, match=r"must be an AbstractStaggeredWave; got a Maxwell$"):
         pk.integrators.StaggeredLeapfrog(Maxwell())
 
 
