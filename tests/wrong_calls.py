@@ -24,6 +24,7 @@ nobody = pk.Particles(jnp.zeros((0, 3)), space=box)
 
 # A wrong call | what its error says, as a part of the text.
 WRONG = r"""
+pk.reactions.Populations({"X": 10}) | counts are a list, in the order
 pk.Box() | needs lengths
 pk.Box(8.0) | one length per axis
 pk.Box(8.0, 8.0, 8.0) | one length per axis

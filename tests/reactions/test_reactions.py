@@ -132,8 +132,6 @@ def test_mistakes_are_explained():
         Populations([1.5])
     with pytest.raises(ComponentError, match="counts are from 0"):
         Populations([-1])
-    with pytest.raises(ComponentError, match="counts are a list, in the order"):
-        Populations({"X": 10})
     with pytest.raises(DeclarationError, match="reverse are two"):
         ReactionNetwork(["A <-> B"], rates=[1.0])
     with pytest.raises(ParameterError, match="rates are numbers"):

@@ -69,6 +69,11 @@ def _jvp(
     """By JAX's own `custom_jvp`, which knows its rule; by arguments alone that have a tangent."""
     del call_jaxpr
     varying = [k for k, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
+    # Numbers in the text of a program are no arrays, which rules expect.
+    primals = [
+        jnp.asarray(x) if hasattr(x, "dtype") and not isinstance(x, jax.Array) else x
+        for x in primals
+    ]
 
     def of_varying(*values: Any) -> list[Any]:
         every = list(primals)
