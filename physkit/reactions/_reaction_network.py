@@ -15,11 +15,9 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
-    ParameterError,
     ShapeError,
     State,
     as_parameter,
-    concrete_value,
     describe,
     get_component,
     param,
@@ -99,9 +97,6 @@ class ReactionNetwork(AbstractEquation):
 
     def __check_init__(self):
         require_nonnegative(self, "rates")
-        numbers = concrete_value(self.rates)
-        if numbers is not None and np.isnan(numbers.astype(float)).any():
-            raise ParameterError(f"ReactionNetwork: rates are numbers; got {numbers}")
 
     @property
     def stoichiometry(self) -> np.ndarray:

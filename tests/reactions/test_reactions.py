@@ -134,7 +134,7 @@ def test_mistakes_are_explained():
         Populations([-1])
     with pytest.raises(DeclarationError, match="reverse are two"):
         ReactionNetwork(["A <-> B"], rates=[1.0])
-    with pytest.raises(ParameterError, match="rates are numbers"):
+    with pytest.raises(ParameterError, match="rates must not be negative; got nan"):
         ReactionNetwork(["A -> B"], rates=[float("nan")])
     with pytest.raises(ParameterError, match="volume must be positive"):
         Populations([1], volume=0.0)

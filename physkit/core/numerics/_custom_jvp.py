@@ -67,12 +67,11 @@ def _jvp(
     function: Callable[..., Any],
 ) -> tuple[list[Any], list[Any]]:
     """By JAX's own `custom_jvp`, which knows its rule; by arguments alone that have a tangent."""
-    del call_jaxpr
     varying = [k for k, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
     # Numbers in the text of a program are no arrays, which rules expect.
     primals = [
-        jnp.asarray(x) if hasattr(x, "dtype") and not isinstance(x, jax.Array) else x
-        for x in primals
+        x if isinstance(x, jax.Array) or aval.weak_type else jnp.asarray(x, aval.dtype)
+        for x, aval in zip(primals, call_jaxpr.in_avals, strict=True)
     ]
 
     def of_varying(*values: Any) -> list[Any]:
