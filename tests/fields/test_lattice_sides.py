@@ -39,7 +39,11 @@ def channel(collision, cells=8, steps=2000, dt=0.01):
     ], exact / exact.mean()
 
 
-@pytest.mark.parametrize("collision", [TwoRelaxationTimes(), BGK()], ids=["TRT", "BGK"])
+@pytest.mark.parametrize(
+    "collision",
+    [TwoRelaxationTimes(), pytest.param(BGK(), marks=pytest.mark.slow)],
+    ids=["TRT", "BGK"],
+)
 def test_a_channel_between_two_pressures_becomes_steady(collision):
     """Momentum that alternates from cell to cell and step to step stayed: fluxes were off by 5 % in turns."""
     (now, next_step), exact = channel(collision)

@@ -48,6 +48,7 @@ def test_winds_over_other_points_are_named(wind, words):
         start(ShallowWater(1.0, **wind), water)
 
 
+@pytest.mark.slow
 def test_winds_that_fit():
     water = CGridShallowWaterState.of(CHANNEL, 1.0, boundary=NoSlip())
     for x, y in ((np.ones(6), np.ones(7)), (np.ones((8, 1)), np.ones((8, 7))), (1.0, 1.0)):
