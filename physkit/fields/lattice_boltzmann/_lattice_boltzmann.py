@@ -31,6 +31,7 @@ from physkit.core import (
 from physkit.geometry import Dirichlet, FixedPressure, NoSlip
 
 from .._field import Field
+from ..equations._requirements import as_tuple
 from ..equations.solid._solid_checks import check_solids
 from ..equations.solid._solids import AbstractSolid
 from ._collisions import AbstractCollision, CellMoments, TwoRelaxationTimes
@@ -70,10 +71,6 @@ _ADVICE = {
 }
 
 
-def _as_tuple(given: object) -> tuple:
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
-
-
 class LatticeBoltzmann(AbstractTerm):
     """The lattice Boltzmann equation: a weakly compressible fluid, for `Populations`.
 
@@ -111,7 +108,7 @@ class LatticeBoltzmann(AbstractTerm):
     _: KW_ONLY
     collision: AbstractCollision = eqx.field(default_factory=TwoRelaxationTimes)
     acceleration: Float[Array, "..."] | None = param(None)
-    solids: tuple[AbstractSolid, ...] = eqx.field(default=(), converter=_as_tuple)
+    solids: tuple[AbstractSolid, ...] = eqx.field(default=(), converter=as_tuple)
     interpolated: bool = static(default=True)
     heat: Heat | None = None
     interaction: ShanChen | None = None

@@ -244,10 +244,7 @@ class SolidForce(AbstractQuantity):
         ]
         if not found or not 0 <= self.solid < len(found[0].solids):
             raise ObserverError(f"the flow has no solid number {self.solid}")
-        (equation, *_) = found
-        if isinstance(equation, LatticeBoltzmann):
-            return equation.force_on_solid(snapshot.clock, snapshot.state, self.solid)
-        return equation.force_on_solid(snapshot.clock, snapshot.state, self.solid)
+        return found[0].force_on_solid(snapshot.clock, snapshot.state, self.solid)
 
 
 class FluidVelocity(AbstractQuantity):
