@@ -190,7 +190,7 @@ def test_a_conductor_stops_a_field_within_a_step():
     for sigma in (0.3, 1e3):
         start = ElectromagneticField.of(grid, {"Ez": lambda x, y: 1 + 0 * x})
         field = step(Maxwell(Dielectric(2.0, sigma)), start, 3)
-        np.testing.assert_allclose(field.Ez.data, math.exp(-0.3 * sigma), rtol=1e-12, atol=1e-99)
+        np.testing.assert_allclose(field.Ez.data, math.exp(-0.3 * sigma), rtol=1e-12, atol=1e-12)
     maxwell = Maxwell(Drude(1e-9, 1e3))
     start = maxwell.add_memory(ElectromagneticField.of(grid))
     start = start.replace({"Jz": start.Jz.replace(data=jnp.ones_like(start.Jz.data))})
