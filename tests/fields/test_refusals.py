@@ -139,3 +139,12 @@ def test_finite_volumes_have_no_beta_where_y_repeats():
     water = pk.components.ShallowWaterState.of(Grid([2.0, 1.0], (8, 6)), 1.0)
     with pytest.raises(ParameterError, match="would jump where the box repeats"):
         pk.init(Simulation(RK4(pk.equations.ShallowWaterFV(beta=1.0)), dt=0.01), water)
+
+
+def test_a_wind_and_a_beta_over_deep_water():
+    deep = Grid(Box([2.0, 1.0, 1.0], periodic=(True, True, False)), (4, 4, 4))
+    water = pk.components.HydrostaticState.of(deep, lambda x, y, z: z)
+    with pytest.raises(ShapeError, match=r"wind_x is a number, \[4\] along y or \[4, 4\]"):
+        start(pk.equations.HydrostaticFlow(1.0, wind_x=np.ones(5)), water)
+    with pytest.raises(ParameterError, match="would jump where the box repeats"):
+        start(pk.equations.HydrostaticFlow(1.0, beta=0.2), water)

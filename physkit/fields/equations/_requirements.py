@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Array
 
 from physkit.core import ParameterError, ShapeError, concrete_value
-from physkit.geometry import AXES, AnyGrid
+from physkit.geometry import AXES, AnyGrid, Grid, Location
 
 from .._field import Field
 from ..finite_volume._reconstruction import AbstractReconstruction
@@ -35,6 +35,24 @@ def require_beta_plane(beta: Array, grid: AnyGrid) -> None:
             f"with beta={float(number):.6g} the Coriolis parameter f + βy would jump where the box repeats "
             "along y: put walls there, Box(lengths, periodic=(True, False)), or leave beta out"
         )
+
+
+def local_wind(name: str, stress: Array, grid: Grid, faces: Location) -> Array:
+    """The stress of a wind on faces of cells in the plane, `[n m]` or with 1 in the place of either.
+
+    Given for the whole domain; each device takes its own part.
+
+    **Errors:** `ShapeError` for a shape that does not broadcast against these faces.
+    """
+    given, on_walls = stress.shape, grid.includes_walls(faces)
+    n, m = (cells + more for cells, more in zip(grid.shape, on_walls, strict=True))
+    # Missing leading axes, as of `[ny]` for a wind that changes with y, are of length one.
+    shape = (1,) * (2 - stress.ndim) + given
+    if len(shape) != 2 or shape[0] not in (1, n) or shape[1] not in (1, m):
+        raise ShapeError(
+            f"{name} is a number, [{m}] along y or [{n}, {m}], for the faces that it drives; got shape {given}"
+        )
+    return grid.local(stress.reshape(shape), faces)
 
 
 def require_one_dimension(field: Field, what: str) -> None:

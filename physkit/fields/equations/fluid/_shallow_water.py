@@ -25,7 +25,7 @@ from physkit.geometry import Outflow, Periodic
 from ..._field import Field
 from ..._field_increment import FieldIncrement
 from ...states._c_grid_shallow_water_state import CGridShallowWaterState
-from .._requirements import require_beta_plane
+from .._requirements import local_wind, require_beta_plane
 
 
 class ShallowWater(AbstractTendency):
@@ -156,13 +156,13 @@ class ShallowWater(AbstractTendency):
         du = du - self.drag * water.velocity_x.data
         dv = dv - self.drag * water.velocity_y.data
         if self.wind_x is not None:
-            du = du + _wind_stress("wind_x", self.wind_x, water.velocity_x) / _mean_x(
-                _window(h, 0, nu + 1, 1, m)
-            )
+            du = du + local_wind(
+                "wind_x", self.wind_x, water.grid, water.velocity_x.location
+            ) / _mean_x(_window(h, 0, nu + 1, 1, m))
         if self.wind_y is not None:
-            dv = dv + _wind_stress("wind_y", self.wind_y, water.velocity_y) / _mean_y(
-                _window(h, 1, n, 0, nv + 1)
-            )
+            dv = dv + local_wind(
+                "wind_y", self.wind_y, water.grid, water.velocity_y.location
+            ) / _mean_y(_window(h, 1, n, 0, nv + 1))
         if self.viscosity is not None:
             du = du + self.viscosity * _laplacian(u, hx, hy)
             dv = dv + self.viscosity * _laplacian(v, hx, hy)
@@ -253,19 +253,6 @@ def _laplacian(x: Array, hx: Array, hy: Array) -> Array:
     along_x = _window(x, 0, n, 1, m) - middle + _window(x, 2, n, 1, m)
     along_y = _window(x, 1, n, 0, m) - middle + _window(x, 1, n, 2, m)
     return along_x * (1 / hx**2) + along_y * (1 / hy**2)
-
-
-def _wind_stress(name: str, stress: Array, velocity: Field) -> Array:
-    grid, given = velocity.grid, stress.shape
-    on_walls = grid.includes_walls(velocity.location)
-    n, m = (cells + more for cells, more in zip(grid.shape, on_walls, strict=True))
-    # Missing leading axes, as of `[ny]` for a wind that changes with y, are of length one.
-    shape = (1,) * (2 - stress.ndim) + given
-    if len(shape) != 2 or shape[0] not in (1, n) or shape[1] not in (1, m):
-        raise ShapeError(
-            f"{name} is a number, [{m}] along y or [{n}, {m}], for the faces that it drives; got shape {given}"
-        )
-    return grid.local(stress.reshape(shape), velocity.location)
 
 
 def _ground_boundary(water: CGridShallowWaterState) -> dict[int, Outflow]:

@@ -31,7 +31,7 @@ from ...finite_volume._reconstruction import AbstractReconstruction
 from ...finite_volume._transport import transport_rate
 from ...operators import Central, average, difference
 from ...states._hydrostatic_state import HydrostaticState
-from .._requirements import require_averages
+from .._requirements import local_wind, require_averages, require_beta_plane
 
 Rates = dict[str, Array]
 
@@ -52,7 +52,7 @@ class HydrostaticFlow(AbstractTendency):
     **Arguments:**
 
     - `gravity`: g > 0, at the surface; length / time².
-    - `coriolis`: f₀, 1 / time; `beta`: β, 1 / (length · time); `origin`: y₀.
+    - `coriolis`: f₀, 1 / time; `beta`: β, 1 / (length · time), 0 where y repeats; `origin`: y₀.
     - `viscosity`, `vertical_viscosity`: ν, ν_z ≥ 0, length² / time.
     - `diffusivity`, `vertical_diffusivity`: κ, κ_z ≥ 0.
     - `drag`: r ≥ 0, friction at the ground, −r u / (height of a cell) in the lowest; length / time.
@@ -65,7 +65,8 @@ class HydrostaticFlow(AbstractTendency):
     limit dt, but internal ones and the flow, (NH/π + |u|) dt < 0.35 h, and f dt < ½ do; a longer dt makes
     waves of two cells grow slowly. Explicit methods (`RK4`) follow √(gH).
 
-    **Errors:** `ParameterError` for negative coefficients, and where devices cut the vertical axis.
+    **Errors:** `ParameterError` for negative coefficients, a β where y repeats, and where devices cut the
+    vertical axis; `ShapeError` for a wind over other points.
 
     **Reference:** Marshall, Hill, Perelman & Adcroft, J. Geophys. Res. 102, 5733 (1997); Dukowicz & Smith, J.
     Geophys. Res. 99, 7991 (1994), of the surface.
@@ -93,7 +94,7 @@ class HydrostaticFlow(AbstractTendency):
         require_averages(self.reconstruction, type(self).__name__)
 
     def check_state(self, state: State) -> None:
-        self._require(state)
+        require_beta_plane(self.beta, self._require(state).buoyancy.grid)
 
     # --- for implicit–explicit methods: the surface is solved for -----------------------------------
 
@@ -195,10 +196,8 @@ class HydrostaticFlow(AbstractTendency):
             mixed = recomputed(_mix)(part, self.viscosity, self.vertical_viscosity)
             rates[name] = rates[name] + mixed - slowed[None, None] * part.data
         if self.wind_x is not None:
-            # Of the whole domain: each device takes its own part.
             plane = flow.surface.grid
-            stress = plane.local(self.wind_x, plane.face("x"))
-            stress = jnp.broadcast_to(stress, u.data.shape[:2])[..., None]
+            stress = local_wind("wind_x", self.wind_x, plane, plane.face("x"))[..., None]
             highest = lowest[None, None, ::-1].astype(u.data.dtype)
             pushed = stress * highest / b.grid.spacing[2]
             rates["velocity_x"] = rates["velocity_x"] + pushed
