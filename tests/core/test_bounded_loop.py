@@ -106,3 +106,20 @@ def test_carries_of_several_dtypes():
     of_loop, of_turns = (jax.grad(loss, (0, 1))(x, y, loop) for loop in (in_turns, one_by_one))
     for found, expected in zip(of_loop, of_turns, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_what_turns_hand_on_comes_back_as_the_same_array():
+    """With its derivative; such numbers are no part of what is carried and kept."""
+    k = jnp.asarray(0.9)
+
+    def run(x, k):
+        body = lambda i, both: (both[1] * jnp.sin(both[0]), both[1], "text")
+        return bounded_loop(body, (x, k, "text"), jnp.asarray(3), limit=5)
+
+    x, same, text = run(jnp.asarray(0.7), k)
+    assert same is k
+    assert text == "text"
+    x = jnp.asarray(0.7)
+    slope = jax.grad(lambda k: run(x, k)[0] * run(x, k)[1])(k)
+    expected = jax.grad(lambda k: k * k * jnp.sin(k * jnp.sin(k * jnp.sin(x))))(k)
+    np.testing.assert_allclose(slope, expected, rtol=1e-12)

@@ -1,6 +1,6 @@
 """A loop of as many turns as a traced number says, with derivatives in both modes and of every order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .._module import replace_fields
 from .._types import PyTree
 from ..numerics._batching import cond_for_batch
 from ..numerics._custom_jvp import custom_jvp
 from ..numerics._linear_call import linear_call, vary_alike
 from ..numerics._tangents import instantiate_zero_tangents, nonzero_tangents
-from ._array_layout import ArrayLayout
+from ._array_layout import FEW_NUMBERS, ArrayLayout
 
 Turn = Callable[[Int[Array, ""], PyTree], PyTree]
 
@@ -24,9 +25,24 @@ def bounded_loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int) -
 
     A `while` loop, which a GPU asks once a turn whether to go on. Its derivative keeps the first carry alone.
     The way back computes those of the other turns again, with `limit` of them in memory. Under `vmap` members
-    that are done keep what they have. `count` has no derivative.
+    that are done keep what they have. `count` has no derivative. What `body` hands on as it is comes back as
+    the same array.
     """
-    return _loop(body, carry, jax.lax.stop_gradient(count), limit, _linear_tangents)
+    arrays, static = eqx.partition(carry, eqx.is_array)
+    leaves, form = jax.tree.flatten(arrays)
+    turn = _TracedBody(body, jnp.asarray(0), carry)
+    is_changed = turn.is_changed
+    changing, kept = _split(leaves, is_changed)
+    turn = turn.closing_over(kept)
+    changed = iter(_loop(turn, changing, jax.lax.stop_gradient(count), limit, _linear_tangents))
+    leaves = [next(changed) if change else x for x, change in zip(leaves, is_changed, strict=True)]
+    return eqx.combine(jax.tree.unflatten(form, leaves), static)
+
+
+def _split(items: Sequence[Any], marks: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The items that are marked, and the others."""
+    pairs = list(zip(items, marks, strict=True))
+    return [x for x, mark in pairs if mark], [x for x, mark in pairs if not mark]
 
 
 class _TracedBody(eqx.Module):
@@ -49,6 +65,24 @@ class _TracedBody(eqx.Module):
             x if isinstance(x, jax.Array) else jnp.asarray(x) for x in program.consts
         ]
         self.jaxpr = program.jaxpr
+
+    @property
+    def is_changed(self) -> list[bool]:
+        """Which leaves of the carry it does not hand on as they are."""
+        before, after = self.jaxpr.invars[1:], self.jaxpr.outvars
+        return [x is not y for x, y in zip(before, after, strict=True)]
+
+    def closing_over(self, unchanged: Sequence[Any]) -> "_TracedBody":
+        """The body of a list of the leaves that it changes, where the others are `unchanged`."""
+        counter, *before = self.jaxpr.invars
+        changing, kept = _split(before, self.is_changed)
+        jaxpr = self.jaxpr.replace(
+            constvars=[*self.jaxpr.constvars, *kept],
+            invars=[counter, *changing],
+            outvars=_split(self.jaxpr.outvars, self.is_changed)[0],
+        )
+        closed_over = [*self.closed_over, *map(jnp.asarray, unchanged)]
+        return replace_fields(self, {"closed_over": closed_over, "jaxpr": jaxpr})
 
     def __call__(self, i: Int[Array, ""], carry: PyTree) -> PyTree:
         state, static = eqx.partition(carry, eqx.is_array)
@@ -152,19 +186,25 @@ class _Backward(_Map):
         def join(carry: PyTree) -> PyTree:
             return layout.join(vary_alike(jax.tree.leaves(carry)))
 
-        def keep_start(i: Int[Array, ""], both: PyTree) -> PyTree:
+        def keep_next(i: Int[Array, ""], both: PyTree) -> PyTree:
             carry, starts = both
+            carry = turn(i, carry)
             starts = jax.tree.map(
-                lambda rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0),
+                lambda rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i + 1, 0),
                 starts,
                 join(carry),
             )
-            return turn(i, carry), starts
+            return carry, starts
 
         rows = jax.tree.map(
             lambda x: jnp.broadcast_to(x[None], (self.limit, *x.shape)), join(carry)
         )
-        _, starts = _loop(keep_start, (carry, rows), count, self.limit, _tangents_of_scan)
+        # Nothing starts where the last turn ends.
+        _, starts = _loop(
+            keep_next, (carry, rows), jnp.maximum(count - 1, 0), self.limit, _tangents_of_scan
+        )
+        nothing, sums_form = jax.tree.flatten(jax.tree.map(jnp.zeros_like, varying))
+        sums = ArrayLayout.of(nothing, ["few" if x.size <= FEW_NUMBERS else None for x in nothing])
 
         def pull(k: Int[Array, ""], both: PyTree) -> PyTree:
             (of_varying, of_carry), i = both, count - 1 - k
@@ -175,10 +215,12 @@ class _Backward(_Map):
             function, at = self.turn(residuals, i, start)
             _, back, _ = jax.vjp(function, *at, has_aux=True)
             more, of_carry = back(of_carry)
+            more = sums.join(vary_alike(jax.tree.leaves(more)))
             return jax.tree.map(jnp.add, of_varying, more), of_carry
 
-        nothing = jax.tree.map(jnp.zeros_like, varying)
-        return _loop(pull, (nothing, cotangents), count, self.limit, _tangents_of_scan)
+        first = sums.join(vary_alike(nothing)), cotangents
+        of_varying, of_carry = _loop(pull, first, count, self.limit, _tangents_of_scan)
+        return jax.tree.unflatten(sums_form, sums.split(of_varying)), of_carry
 
 
 def _tangents_of_scan(form: PyTree, limit: int, primals: PyTree, tangents: PyTree) -> PyTree:

@@ -111,13 +111,16 @@ class CFLSubsteps(AbstractWrapper):
             start = i.astype(length.dtype) * length
             return self.integrator.step(plan, clock.substep(start, length, i), *carry)
 
-        state, inner = bounded_loop(
+        after, inner = bounded_loop(
             substep, (state, aux.inner), count.astype(jnp.int32), self.max_substeps
         )
 
         # A state that was advanced by sub-steps that are too long must not pass for a result.
+        advanced = jax.tree.map(
+            lambda new, old: new if new is old else poison_where(new, too_many), after, state
+        )
         faults = aux.faults.set_if(Fault.COURANT, too_many)
-        return poison_where(state, too_many), CFLSubstepsAux(inner, faults)
+        return advanced, CFLSubstepsAux(inner, faults)
 
     def _require_whole_rates(self, terms: TermsWithCaches, state: State) -> None:
         """**Errors:** `DeclarationError` for waves that an explicit method follows and no rate tells of."""
