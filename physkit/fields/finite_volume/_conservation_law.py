@@ -24,9 +24,8 @@ from physkit.core import (
 )
 from physkit.geometry import Grid
 from physkit.native import (
-    MapStencil,
     NotTranslatableError,
-    map_on_gpus,
+    kernels_are_used,
     map_stencil,
     native_or_xla,
 )
@@ -37,6 +36,7 @@ from ._ausm import AdvectionParts
 from ._faces import (
     add_fluxes,
     cells_around_faces,
+    fluxes_by_kernels,
     fluxes_by_xla,
     fluxes_in_one_pass,
     limit_fluxes,
@@ -287,8 +287,8 @@ def _rate(law: AbstractConservationLaw, component: FieldComponent, dt: Array | N
         function = partial(rates, fluxes_by_xla)
         return in_slabs(function, padded, overlaps) if is_uniform else function(*padded)
 
-    def in_one_pass(by: MapStencil, *padded: Variables) -> Variables:
-        function = partial(rates, partial(fluxes_in_one_pass, by))
+    def by_native_code(*padded: Variables) -> Variables:
+        function = partial(rates, partial(fluxes_in_one_pass, map_stencil))
         try:
             # Waves alone are one pass over all cells; diffusion is many, which slabs keep in the cache.
             if not (law.has_diffusion and is_uniform):
@@ -297,8 +297,9 @@ def _rate(law: AbstractConservationLaw, component: FieldComponent, dt: Array | N
         except NotTranslatableError:
             return by_xla(*padded)
 
-    native, cuda = (partial(in_one_pass, by) for by in (map_stencil, map_on_gpus))
-    return as_rates(component, native_or_xla(native, by_xla, *padded, cuda=cuda))
+    # Kernels are chosen face by face: sums for derivatives of what is around them share reductions.
+    elsewhere = partial(rates, fluxes_by_kernels) if kernels_are_used() else by_xla
+    return as_rates(component, native_or_xla(by_native_code, elsewhere, *padded))
 
 
 def difference_over_cells(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool
 
 from physkit.core import PyTree, ratio, split_arrays
 from physkit.geometry import Grid
-from physkit.native import MapStencil
+from physkit.native import MapStencil, NotTranslatableError, map_on_gpus, native_or_xla
 
 from ..stencils._locality import is_local, trial_shape
 from ..stencils._map_faces import map_faces
@@ -85,6 +85,28 @@ def fluxes_in_one_pass(
     counts = [2 * law.reconstruction.width] * len(padded)
     context = law, ranges, limits, carried, axis
     return map_faces(_fluxes_of_cells, padded, counts, context, axis, by)
+
+
+def fluxes_by_kernels(
+    law: SolvedLaw,
+    padded: Variables,
+    carried: int,
+    ranges: list[Array] | None,
+    axis: int,
+    limits: Limits = None,
+) -> Variables:
+    """The same by one kernel on NVIDIA's GPUs, where it is translated, and by XLA elsewhere."""
+
+    def by_xla(*padded: Array) -> Variables:
+        return fluxes_by_xla(law, padded, carried, ranges, axis, limits)
+
+    def by_kernel(*padded: Array) -> Variables:
+        try:
+            return fluxes_in_one_pass(map_on_gpus, law, padded, carried, ranges, axis, limits)
+        except NotTranslatableError:
+            return by_xla(*padded)
+
+    return native_or_xla(by_xla, by_xla, *padded, cuda=by_kernel)
 
 
 def _fluxes_of_cells(cells: Sequence[Sequence[Array]], context: PyTree) -> Variables:
