@@ -47,7 +47,9 @@ def test_values_and_derivatives_are_those_of_slices(axis, shape):
 def test_rates_and_their_derivatives_are_those_of_xla(name, monkeypatch):
     law, state = LAWS[name]()
     monkeypatch.setattr(_conservation_law, "kernels_are_used", lambda: True)
-    monkeypatch.setattr(_conservation_law, "native_or_xla", lambda _, by_xla, *arrays: by_xla(*arrays))
+    monkeypatch.setattr(
+        _conservation_law, "native_or_xla", lambda _, by_xla, *arrays: by_xla(*arrays)
+    )
     for module in (_faces, _ideal_mhd, _shallow_water_fv):
         monkeypatch.setattr(module, "native_or_xla", lambda _, by_xla, *arrays, cuda: cuda(*arrays))
         monkeypatch.setattr(module, "map_on_gpus", interpreted)
