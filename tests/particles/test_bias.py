@@ -55,6 +55,14 @@ def test_variables_are_what_they_say(values):
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
+def test_centers_of_groups_are_seen_by_their_own_nearest_image():
+    """Their first members may be nearer the other way around."""
+    x = jnp.asarray([[0.0, 0.5, 0.5], [0.3, 0.5, 0.5], [0.6, 0.5, 0.5], [0.3, 0.5, 0.5]])
+    atoms = pk.Particles(x, space=pk.Box([1.0, 1.0, 1.0]))
+    for i, j in (([0, 1], [2, 3]), ([1, 0], [3, 2])):
+        assert sampling.Distance(i, j)(atoms) == pytest.approx(0.3)
+
+
 def test_a_spring_takes_the_short_way_around():
     torsion = sampling.Torsion(0, 1, 2, 3)
     bias = pk.HarmonicBias(torsion, 3.0, 0.0)

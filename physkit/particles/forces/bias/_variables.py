@@ -129,12 +129,13 @@ class _AbstractGroupVariable(AbstractCollectiveVariable):
     def _vectors(
         self, particles: Particles, pairs: Sequence[tuple[int, int]]
     ) -> tuple[Float[Array, "1 d"], ...]:
-        """From the center of group b to that of a, for each (a, b)."""
-        origin, offset = self._centers(particles)
+        """From the nearest image of the center of group b to that of a, for each (a, b)."""
+        # Of the centers, not of the first members, whose nearest images may be others.
+        centers = [
+            origin + offset for origin, offset in zip(*self._centers(particles), strict=True)
+        ]
         between = particles.space.displacement
-        return tuple(
-            (between(origin[a], origin[b]) + offset[a] - offset[b])[None] for a, b in pairs
-        )
+        return tuple(between(centers[a], centers[b])[None] for a, b in pairs)
 
 
 class Distance(_AbstractGroupVariable):
