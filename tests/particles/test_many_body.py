@@ -297,6 +297,27 @@ def test_bad_input_is_named():
     assert np.isnan(grown.energy(CLOCK, crystal(5.431, DIAMOND, 3)))
 
 
+@pytest.mark.parametrize("by_parameter", [False, True])
+def test_a_longer_list_brings_no_neighbors_beyond_the_potential(by_parameter):
+    """This one would rise again beyond its cutoff, as tables and polynomials do."""
+
+    class Bonds(AbstractManyBodyPotential):
+        decay: jax.Array = pk.param(1.0)
+
+        @property
+        def cutoff(self):
+            return 1.6 * self.decay if by_parameter else 1.6
+
+        def site_energies(self, near):
+            return near.sum((1.6 - near.distance) ** 2)
+
+    atoms = Particles([[0.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0], [0, 0, 2.5]])
+    for cutoff in (None, 3.0):
+        assert ManyBody(Bonds(), cutoff).energy(CLOCK, atoms) == pytest.approx(
+            2 * (2 * 0.6**2 + (1.6 - 2**0.5) ** 2)
+        )
+
+
 # --- networks --------------------------------------------------------------------------------------
 
 
@@ -317,6 +338,10 @@ def test_symmetry_functions_are_sums_over_neighbors_and_their_pairs():
     found = functions(jnp.asarray(x))
     assert found.shape == (7, seen.num_functions) == (7, 2 * 2 + 3 * 4)
     np.testing.assert_allclose(functions(jnp.asarray(x @ turn.T)), found, rtol=1e-11, atol=1e-13)
+    # A longer list, with one particle more beyond their cutoff.
+    more = Particles([*x, [3.5, 0.8, 0.8]], species=[*kinds, 0])
+    further = ManyBody(Cohesion(), 3.8, 0.1, capacity=8).map_neighborhoods(seen, more)
+    np.testing.assert_allclose(further[:7], found, rtol=1e-11, atol=1e-13)
 
     def window(r):
         return (1 - 10 * (r / 1.7) ** 3 + 15 * (r / 1.7) ** 4 - 6 * (r / 1.7) ** 5) * (r < 1.7)

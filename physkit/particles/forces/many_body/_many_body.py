@@ -190,10 +190,14 @@ class ManyBody(AbstractListedForce):
         state: State,
         cache: PairCache | None = None,
     ) -> Float[Array, "n ..."]:
-        """`function(near)` for each particle, `near` as of `site_energies`: descriptors, coordinations."""
+        """`function(near)` for each particle, `near` as of `site_energies`: descriptors, coordinations.
+
+        With all neighbors within `cutoff`, those beyond the potential's own, too.
+        """
         particles, cache = self.particles(state), self._update(cache, state)
         pairs, of_pairs, species = self._known(particles, _displacements(particles, cache), cache)
-        rows = self._by_blocks(function, "function", (*of_pairs, None), (species, None))
+        known = (*of_pairs, None), (species, None)
+        rows = self._by_blocks(function, "function", *known, self.cutoff)
         return _poison(particles.mask_empty(by_particle(rows, pairs)), cache)
 
     def _slopes(self, particles: Particles, cache: PairCache) -> tuple[Components, Components]:
@@ -201,6 +205,14 @@ class ManyBody(AbstractListedForce):
         vectors = _displacements(particles, cache)
         slopes = jax.grad(lambda v: jnp.sum(self._site_energies(particles, v, cache)))(vectors)
         return vectors, slopes
+
+    @property
+    def _reach(self) -> float | Float[Array, ""]:
+        """How far away the potential's neighbors are: to its own cutoff, where the list reaches further."""
+        own = self.potential.cutoff
+        if isinstance(own, int | float):
+            return min(self.cutoff, float(own))
+        return jnp.minimum(self.cutoff, jax.lax.stop_gradient(own))
 
     def _update(self, cache: PairCache | None, state: State) -> PairCache:
         particles = self.particles(state)
@@ -222,6 +234,7 @@ class ManyBody(AbstractListedForce):
                 f"{name}.features",
                 (*of_pairs, neighbor_features),
                 (species, features),
+                self._reach,
             )
             everywhere = cache.neighbors.exchange_halo(particles, by_particle(rows, pairs))
             features, (neighbor_features,) = rows, of_neighbors((everywhere,), pairs)
@@ -230,6 +243,7 @@ class ManyBody(AbstractListedForce):
             f"{name}.site_energies",
             (*of_pairs, neighbor_features),
             (species, features),
+            self._reach,
         )
         if rows.ndim != 1:
             raise ParameterError(
@@ -253,13 +267,18 @@ class ManyBody(AbstractListedForce):
         return pairs, (vectors, index < pairs.index.shape[0], neighbor_species), species
 
     def _by_blocks(
-        self, function: Callable, what: str, of_pairs: tuple, of_rows: tuple
+        self,
+        function: Callable,
+        what: str,
+        of_pairs: tuple,
+        of_rows: tuple,
+        reach: float | Float[Array, ""],
     ) -> Float[Array, "n ..."]:
         """`function` of the neighborhoods of all rows, block by block, from arrays `[k n …]` and `[n …]`."""
         k, n = of_pairs[1].shape
 
         def of_block(of_pairs: tuple, of_rows: tuple) -> Float[Array, "c ..."]:
-            near = Neighborhoods.of(*of_pairs, *of_rows, self.cutoff)
+            near = Neighborhoods.of(*of_pairs, *of_rows, reach)
             rows = call_user_function(function, (near,), what, "(near)")
             if rows.shape[:1] != near.present.shape[1:]:
                 raise ParameterError(

@@ -40,7 +40,7 @@ class Neighborhoods(Module):
         neighbor_features: Float[Array, "k c f"] | None,
         species: Int[Array, " c"] | None,
         features: Float[Array, "c f"] | None,
-        cutoff: float,
+        cutoff: float | Float[Array, ""],
     ) -> "Neighborhoods":
         """The neighborhoods of a block, without neighbors beyond the cutoff."""
         r2 = sum(x * x for x in components)

@@ -15,6 +15,7 @@ from physkit.core import (
     einsum,
     param,
     require_positive,
+    safe_minimum,
     static,
 )
 
@@ -110,7 +111,8 @@ class SymmetryFunctions(Module):
 
     def __call__(self, near: Neighborhoods) -> Float[Array, "c f"]:
         r = near.distance[:, :, None]
-        s = r / self.cutoff
+        # The list may reach further: there w is 0, and the polynomial is not.
+        s = safe_minimum(r / self.cutoff, 1)
         window = jnp.where(near.present[:, :, None], 1 - s**3 * (10 - 15 * s + 6 * s**2), 0)
         if self.num_species is not None:
             # Zero for neighbors of the other species.
