@@ -155,6 +155,7 @@ from .calls._ranges import (
     require_in_range as require_in_range,
 )
 from .calls._signs import (
+    require_above as require_above,
     require_nonnegative as require_nonnegative,
     require_positive as require_positive,
 )

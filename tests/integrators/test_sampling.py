@@ -107,6 +107,9 @@ def test_metadynamics_says_what_is_missing():
         metadynamics(width=[0.1, 0.2])
     with pytest.raises(ParameterError, match="height"):
         metadynamics(height=-1.0)
+    for factor in (1.0, 0.5):  # hills would be NaN, or grow without a limit
+        with pytest.raises(ParameterError, match="bias_factor must be above 1"):
+            metadynamics(bias_factor=factor)
     watch = pk.Every(1, F=sampling.MetadynamicsFreeEnergy())
     sim = pk.Simulation(pk.VelocityVerlet(WELL), dt=0.1, observers=watch)
     with pytest.raises(ObserverError, match="Metadynamics"):

@@ -17,6 +17,11 @@ def require_positive(module: Module, *names: str) -> None:
     _refuse(module, names, "must be positive", lambda numbers: ~(numbers > 0))
 
 
+def require_above(module: Module, limit: float, *names: str) -> None:
+    """**Errors:** `ParameterError` for a number among the fields `names` that is not above `limit`."""
+    _refuse(module, names, f"must be above {limit:g}", lambda numbers: ~(numbers > limit))
+
+
 def _refuse(module: Module, names: tuple[str, ...], what: str, is_wrong) -> None:
     for name in names:
         numbers = concrete_value(getattr(module, name))

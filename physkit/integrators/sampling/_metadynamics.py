@@ -21,6 +21,8 @@ from physkit.core import (
     as_parameter,
     find,
     param,
+    poison_where,
+    require_above,
     require_nonnegative,
     require_positive,
     static,
@@ -107,7 +109,8 @@ class Metadynamics(AbstractBath):
 
     def __check_init__(self):
         require_nonnegative(self, "height")
-        require_positive(self, "width", "bias_factor")
+        require_positive(self, "width")
+        require_above(self, 1.0, "bias_factor")
         number = len(find(self.integrator, GridBias).variables)
         if self.width.ndim and self.width.shape != (number,):
             raise ShapeError(
@@ -179,7 +182,9 @@ class Metadynamics(AbstractBath):
         # No derivative goes through where hills are put; by height, width and γ there is one.
         place = tuple(jax.lax.stop_gradient(x) for x in bias.variable_values(state))
         before = bias.energy_of(place)
-        height = self.height * jnp.exp(-before / ((self.bias_factor - 1) * temperature))
+        # A trace may have hidden a γ that is too small: NaN makes it visible.
+        factor = poison_where(self.bias_factor, ~(self.bias_factor > 1))
+        height = self.height * jnp.exp(-before / ((factor - 1) * temperature))
         hill, widths = height, jnp.broadcast_to(self.width, (len(place),))
         for variable, nodes, x, w in zip(bias.variables, bias.nodes, place, widths, strict=True):
             along = jnp.exp(-0.5 * (variable.difference(nodes, x) / w) ** 2)
