@@ -19,7 +19,8 @@ class SinglePoint(NamedTuple):
     """A force evaluated at one configuration.
 
     - `energy`: potential energy. `force`: `[n d]`.
-    - `stress`: `[d d]`, energy / length^d, positive under tension; None in a space without a volume.
+    - `stress`: `[d d]`, energy / length^d, positive under tension; None unless the space is periodic along
+      every axis.
     """
 
     energy: float | Array
@@ -51,7 +52,7 @@ def single_point(
     """
     resting = jax.tree.map(_at_rest, as_state(state), is_leaf=_is_particles)
     particles = particles_in(resting, component)
-    has_volume = particles.space.cell(particles.dimension) is not None
+    has_volume = all(particles.space.periodic_axes(particles.dimension))
     quantities = {"energy": PotentialEnergy(component), "force": ParticleForces(component)}
     if has_volume:
         quantities["stress"] = StressTensor(component)

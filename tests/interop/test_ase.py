@@ -132,6 +132,20 @@ def test_calculator_is_that_of_ase():
             np.testing.assert_allclose(atoms.get_stress(), reference.get_stress(), atol=1e-14)
 
 
+@pytest.mark.parametrize("pbc", [(True, True, False), (False, False, False)])
+def test_cells_with_open_axes_have_energies_and_no_stress(pbc):
+    """Slabs, and molecules in a cell: there is no volume that a stress could be over."""
+    pair = ase.Atoms("Ar2", [[1, 1, 1], [1, 1, 5.0]], cell=[20, 20, 20], pbc=pbc)
+    pair.calc = interop.ase_calculator(pk.Pairwise(pk.LennardJones(0.01, 3.4), cutoff=9.0))
+    alone = interop.single_point(
+        pk.Pairwise(pk.LennardJones(0.01, 3.4), cutoff=9.0), pk.Particles(pair.positions)
+    )
+    assert pair.get_potential_energy() == pytest.approx(alone.energy, rel=1e-5)
+    np.testing.assert_allclose(pair.get_forces(), alone.force, rtol=1e-4, atol=1e-9)
+    with pytest.raises(NotImplementedError, match="stress"):
+        pair.get_stress()
+
+
 def test_a_single_point_has_derivatives_by_the_force():
     """That of a pair's force by the depth of its well is the force over the depth."""
     pair = pk.Particles([[0.0], [1.5]])
