@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         momentum_flux as momentum_flux,
         remove_drift as remove_drift,
         temperature as temperature,
+        total_degrees_of_freedom as total_degrees_of_freedom,
         total_momentum as total_momentum,
     )
     from .constraints._constrain import constrain as constrain

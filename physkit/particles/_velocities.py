@@ -1,5 +1,6 @@
 """Momentum, kinetic energy, temperature and degrees of freedom; the only place where these are counted."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import equinox as eqx
@@ -71,6 +72,26 @@ def degrees_of_freedom(
     free = d * (moving - conserved).astype(dtype)
     free = free + turns * moving.astype(dtype) if turns else free
     return free - bound if bound else free
+
+
+def total_degrees_of_freedom(
+    parts: Sequence[AbstractBodies], momentum_conserved: bool = True
+) -> Float[Array, ""]:
+    """The degrees of freedom of several components that move together, with one total momentum.
+
+    **Arguments:**
+
+    - `momentum_conserved`: as of `degrees_of_freedom`; of all components together.
+    """
+    # Counted with and without the conserved momentum: the difference is what momentum binds.
+    counts = [degrees_of_freedom(p, False) for p in parts]
+    degrees = jnp.asarray(sum(counts), parts[0].velocity.dtype)
+    if not momentum_conserved:
+        return degrees
+    # Total momentum binds d degrees of freedom once, however many components share it; none where frozen
+    # particles take it up.
+    bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
+    return degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
 
 
 def kinetic_energy(particles: AbstractBodies) -> Float[Array, ""]:

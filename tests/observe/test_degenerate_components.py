@@ -16,6 +16,25 @@ def test_the_temperature_of_what_cannot_move_is_zero():
     assert found["T"] == 0
 
 
+@pytest.mark.parametrize(
+    ("wall", "sees_wall"), [("a", False), ("z", False), ("a", True), ("z", True)]
+)
+def test_a_wall_takes_up_momentum_where_forces_act_on_it(wall, sees_wall):
+    """Whatever the components are called, temperatures count as thermostats do."""
+    rows = jnp.eye(3)
+    names = ["m", wall] if sees_wall else ["m"]
+    force = pk.forces.SiteForce(pk.Pairwise(pk.LennardJones(), 2.5), component=names)
+    state = {"m": pk.Particles(rows, rows), wall: pk.Particles(2 + rows, frozen=[True] * 3)}
+    found = pk.evaluate(
+        pk.Simulation(pk.VelocityVerlet(force), dt=0.01),
+        state,
+        T=pk.Temperature(),
+        K=pk.KineticEnergy(),
+    )
+    kinetic = float(found["K"])
+    assert float(found["T"]) == pytest.approx(2 * kinetic / (9 if sees_wall else 6), rel=1e-6)
+
+
 def test_a_positivity_guard_looks_at_one_grid():
     def gas(n):
         grid = pk.Grid(pk.Box([1.0]), (n,))

@@ -24,12 +24,11 @@ from physkit.core import (
     require_positive,
     static,
 )
-from physkit.particles import kinetic_energy
+from physkit.particles import kinetic_energy, total_degrees_of_freedom
 from physkit.particles.forces import AbstractForce, Forces
 
 from .._integrator import StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
-from ..particle._heat_bath import degrees_together
 from ..particle._kicks_and_drifts import AbstractKickFirst, ForceByComponent, drift, kick
 from ..particle._nose_hoover import ThermostatChain, advance_chain, chain_energies, chain_inertia
 from ._barostat import (
@@ -176,7 +175,7 @@ class MartynaTobiasKlein(AbstractKickFirst):
         return of_box
 
     def _degrees(self, state: State) -> Float[Array, ""]:
-        return degrees_together(all_particles(state), self.conserves_momentum)
+        return total_degrees_of_freedom(all_particles(state), self.conserves_momentum)
 
     def _inertia(self, state: State) -> Float[Array, ""]:
         """W/(k_B T), time²."""

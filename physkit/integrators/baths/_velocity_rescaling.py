@@ -16,10 +16,9 @@ from physkit.core import (
     require_positive,
     safe_sqrt,
 )
-from physkit.particles import kinetic_energy
+from physkit.particles import kinetic_energy, total_degrees_of_freedom
 
 from .._integrator import AbstractIntegrator
-from ..particle._heat_bath import degrees_together
 from ._bath import AbstractBath, BathAux, as_integrator
 from ._gamma_variate import gamma_variate
 from ._targets import Target, as_target, positive, temperature_at
@@ -68,7 +67,7 @@ class VelocityRescaling(AbstractBath):
         state, inner = self.integrator.step(plan, clock, state, inner)
         parts, end = self.particles(state), self.own_clock(clock)
         kinetic = sum((kinetic_energy(p) for p in parts[1:]), kinetic_energy(parts[0]))
-        degrees = degrees_together(parts, self.conserves_momentum)
+        degrees = total_degrees_of_freedom(parts, self.conserves_momentum)
         x = end.dt / positive(self.relaxation_time)
         factor, gain = _rescaling(
             end.key, kinetic, degrees, temperature_at(self.temperature, end), x

@@ -16,7 +16,7 @@ from physkit.core import (
     safe_divide,
     safe_sqrt,
 )
-from physkit.particles import AbstractBodies, degrees_of_freedom
+from physkit.particles import AbstractBodies
 from physkit.particles.forces import Forces
 
 from .._integrator import AbstractIntegrator
@@ -62,19 +62,6 @@ def as_factor(value: Float[Array, "..."], particles: AbstractBodies) -> Float[Ar
 def _rows(value: Float[Array, "..."], particles: AbstractBodies) -> Float[Array, "..."]:
     # Parameters per particle are whole on every device: each takes the rows of its own particles.
     return particles.local_rows(value) if value.ndim else value
-
-
-def degrees_together(parts: Sequence[AbstractBodies], momentum_conserved: bool) -> Float[Array, ""]:
-    """The degrees of freedom of several components, with one total momentum."""
-    # Counted with and without the conserved momentum: the difference is what momentum binds.
-    counts = [degrees_of_freedom(p, False) for p in parts]
-    degrees = jnp.asarray(sum(counts), parts[0].velocity.dtype)
-    if not momentum_conserved:
-        return degrees
-    # Total momentum binds d degrees of freedom once, however many components share it; none where frozen
-    # particles take it up.
-    bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
-    return degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
 
 
 def require_points(

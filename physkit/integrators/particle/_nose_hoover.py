@@ -22,11 +22,10 @@ from physkit.core import (
     require_nonnegative,
     static,
 )
-from physkit.particles import kinetic_energy
+from physkit.particles import kinetic_energy, total_degrees_of_freedom
 from physkit.particles.forces import Forces
 
 from .._splitting_coefficients import YOSHIDA
-from ._heat_bath import degrees_together
 from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 
@@ -159,7 +158,7 @@ class NoseHooverChain(AbstractKickFirst):
     def _inertia(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f, and Q/(k_B T) of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
-        degrees = degrees_together(parts, self.conserves_momentum)
+        degrees = total_degrees_of_freedom(parts, self.conserves_momentum)
         return degrees, chain_inertia(get_component(state, self.thermostat), degrees, self.period)
 
 

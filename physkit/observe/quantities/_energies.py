@@ -3,8 +3,13 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, safe_divide, static
-from physkit.particles import degrees_of_freedom, kinetic_energy
+from physkit.core import ObserverError, get_component, safe_divide, static
+from physkit.particles import (
+    AbstractBodies,
+    degrees_of_freedom,
+    kinetic_energy,
+    total_degrees_of_freedom,
+)
 
 from .._observer import AbstractQuantity
 from .._selection import select_forces, select_particle_components
@@ -135,8 +140,13 @@ def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:
     total = sum(unconstrained[1:], unconstrained[0])
     remaining = total
     if snapshot.conserves_momentum:
-        # The momentum of all together is conserved: its degrees are subtracted once, not per component.
-        remaining = total - (unconstrained[0] - degrees_of_freedom(components[0], True))
+        # What the integrator moves has one total momentum; a wall that it does not move takes up none of it.
+        names = dict.fromkeys(name for _, name in snapshot.integrator.drifts)
+        moved = [get_component(snapshot.state, name) for name in names]
+        moved = [p for p in moved if isinstance(p, AbstractBodies)] or components
+        remaining = total - (
+            total_degrees_of_freedom(moved, False) - total_degrees_of_freedom(moved, True)
+        )
     if component is None:
         return remaining
     selected = select_particle_components(snapshot, component)[0]
