@@ -143,3 +143,25 @@ BAD = [
 def test_bad_sites(make, kind, text):
     with pytest.raises(kind, match=text):
         make()
+
+
+def test_dipole_moments_have_the_charges_of_sites():
+    """Of a molecule across the side of the box; rigid bodies of the same sites have the same."""
+    q, w = np.array([0.52, 0.52, -1.04]), [0.128, 0.128]
+    x = np.array([[6.3, 3.0, 3.0], [5.7, 3.7, 3.0], [5.7, 2.3, 3.0]])
+    site = x[0] + w @ (x[1:] - x[0])
+    exact = q @ np.array([x[1], x[2], site])
+    box, mass = Box([6.0] * 3), [16.0, 1.0, 1.0]
+    atoms = Particles(
+        x % 6, mass=mass, charge=[0, *q[:2]], space=box, image=np.floor(x / 6).astype(int)
+    )
+    forces = VirtualSites(Pairwise(Coulomb(), 2.0), [[0, 1, 2]], w, charge=q[2])
+    forces = forces + VirtualSites(Pairwise(LennardJones(), 2.0), [[0, 1, 2]], w, charge=q[2])
+    bodies = pk.RigidBodies.from_sites(
+        np.array([[*x, site]]), [*mass, 0.0], box, site_charge=[0, *q]
+    )
+    of_sites = pk.forces.SiteForce(Pairwise(Coulomb(), 2.0, exclude=bodies.site_pairs))
+    for state, force in ((atoms, forces), (bodies, of_sites)):
+        sim = pk.Simulation(pk.VelocityVerlet(force), dt=0.1)
+        found = pk.evaluate(sim, state, M=pk.observe.DipoleMoment())["M"]
+        np.testing.assert_allclose(found, exact, atol=1e-12)
