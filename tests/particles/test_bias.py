@@ -98,6 +98,18 @@ def test_a_grid_bias_interpolates():
     np.testing.assert_array_equal(at_nodes[2:], 0)
 
 
+def test_a_grid_bias_is_as_good_at_its_ends():
+    """A parabola is met in the first and the last cell, too, with its slope."""
+    x = np.linspace(-1.5, 1.5, 16)
+    bias = sampling.GridBias(
+        sampling.CollectiveVariable(first), -1.5, 1.5, nodes=16, values=2 * x - x**2
+    )
+    near = jnp.asarray([-1.49, -1.4, -1.31, 0.05, 1.31, 1.4, 1.49])
+    energy, slope = jax.vmap(jax.value_and_grad(lambda x: bias.energy_of((x,))))(near)
+    np.testing.assert_allclose(energy, 2 * near - near**2, atol=1e-12)
+    np.testing.assert_allclose(slope, 2 - 2 * near, atol=1e-12)
+
+
 def test_virials_of_biases():
     """Of differences by strain; of places only if that is said."""
     bias = pk.HarmonicBias(sampling.Distance(0, 1), 3.0, 0.1)

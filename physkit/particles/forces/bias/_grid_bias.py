@@ -112,12 +112,19 @@ class GridBias(AbstractBias):
             place = safe_clip(place, 0, count - 1)
         cell = jnp.floor(place) if is_periodic else jnp.clip(jnp.floor(place), 0, count - 2)
         f = place - cell
-        weights = (
+        below, left, right, above = (
             f * (-0.5 + f * (1 - 0.5 * f)),
             1 + f * f * (-2.5 + 1.5 * f),
             f * (0.5 + f * (2 - 1.5 * f)),
             f * f * (-0.5 + 0.5 * f),
         )
+        if not is_periodic:
+            # The node beyond an end is that of the parabola through the three at the end (Keys).
+            first, last = jnp.where(cell == 0, below, 0), jnp.where(cell == count - 2, above, 0)
+            left = left + 3 * (first - last)
+            right = right + 3 * (last - first)
+            below, above = below - first + last, above - last + first
+        weights = below, left, right, above
         nodes = cell.astype(jnp.int32) + jnp.arange(-1, 3, dtype=jnp.int32)
         nodes = nodes % count if is_periodic else jnp.clip(nodes, 0, count - 1)
         # By comparison instead of by indexing, whose derivative would scatter.
