@@ -1,5 +1,6 @@
 """Pictures of ensembles: fan charts, maps over two swept coordinates, parallel coordinates."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -67,9 +68,11 @@ def fan(
     ax = axes(ax)
     # (q, 1 − q), from the widest band to the narrowest, which is drawn on top.
     pairs = [
-        (levels.index(q), levels.index(1 - q))
-        for q in sorted(levels)
-        if q < 0.5 and 1 - q in levels
+        (low, high)
+        for low in sorted(range(len(levels)), key=lambda k: levels[k])
+        for high, level in enumerate(levels)
+        # 1 − 0.32 is not 0.68 to the last bit.
+        if levels[low] < 0.5 and math.isclose(level, 1 - levels[low])
     ]
     for k, (low, high) in enumerate(pairs):
         percent = 100 * (levels[high] - levels[low])

@@ -20,6 +20,15 @@ PATHS = np.random.default_rng(0).normal(size=(40, 9))
 TIMES = np.linspace(0, 2, 9)
 
 
+def test_a_fan_has_bands_whose_levels_are_rounded():
+    """1 − 0.32 is not 0.68 to the last bit."""
+    found = pk.ensemble_statistics(PATHS, key=0, quantiles=(0.32, 0.5, 0.68), resamples=2)
+    bands = plot.fan(TIMES, found).collections
+    assert [band.get_label() for band in bands if "members" in band.get_label()] == [
+        "36 % of members"
+    ]
+
+
 def test_fan():
     found = pk.ensemble_statistics(PATHS, key=jax.random.key(0), quantiles=(0.1, 0.5, 0.9))
     ax = plot.fan(TIMES, found, label="x", unit="m", time_unit="s", name="walk")
