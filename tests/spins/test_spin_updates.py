@@ -214,6 +214,12 @@ def test_mistakes_are_explained():
     sim = pk.Simulation(SwendsenWang(IsingModel(), lambda t: 1.0 - t), dt=1.0)
     with pytest.raises(SimulationDiverged):
         pk.run(sim, Spins(1, grid), 3, key=0, progress=False)
+    # Weights that are no numbers would draw the first value of all, everywhere.
+    even = Spins(1, Grid([4.0, 2.0], (4, 2)))
+    for model in (IsingModel(float("nan")), IsingModel(1.0, float("nan")), PottsModel(2, jnp.inf)):
+        for update in (SpinHeatBath, SpinMetropolis):
+            with pytest.raises(SimulationDiverged):
+                pk.run(pk.Simulation(update(model, 2.0), dt=1.0), even, 2, key=0, progress=False)
 
 
 def test_jackknife_of_a_variance():

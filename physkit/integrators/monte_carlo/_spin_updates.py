@@ -54,8 +54,10 @@ class AbstractSpinUpdate(AbstractOneStep):
         spins = self.model.spins_of(state)
         temperature = positive(target_at(self.temperature, clock)).astype(spins.grid.spacing.dtype)
         updated = self.update(clock.key, spins, temperature)
-        # Whole numbers cannot be NaN: a temperature that is none leaves a value that no spin has.
-        data = jnp.where(jnp.isnan(temperature), jnp.int8(UNDEFINED), updated.data)
+        # Whole numbers cannot be NaN: a temperature or an energy that is none leaves a value that no spin has.
+        energies = jnp.stack([self.model.coupling, self.model.field])
+        is_lost = jnp.isnan(temperature) | ~jnp.all(jnp.isfinite(energies))
+        data = jnp.where(is_lost, jnp.int8(UNDEFINED), updated.data)
         return put_component(state, self.model.component, spins.with_values(data)), aux
 
     @abc.abstractmethod
