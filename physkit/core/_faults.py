@@ -48,6 +48,7 @@ class Fault(enum.IntFlag):
     UNRESOLVED = 262144
     CONSTRAINT = 524288
     NET_CHARGE = 1048576
+    COUNT_RANGE = 2097152
 
 
 # In the order in which errors are raised where several bits are set: causes before what follows from them.
@@ -103,6 +104,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         "a number left the range of the fixed-point numbers that Reversible() computes with: a particle "
         "crossed half the box in one step, flew far out of open space, or a field grew; reduce dt, or "
         "give Reversible(range_factor=…), or Reversible(smallest_range=…) for a field that is driven from rest",
+    ),
+    Fault.COUNT_RANGE: (
+        RangeError,
+        "a copy number left the range of whole numbers, 0 to 2³¹ − 1: does something grow without bound? Take "
+        "a smaller volume, or RK4(RateEquations(network)), which moves concentrations",
     ),
     Fault.REVERSAL: (
         NotReversible,

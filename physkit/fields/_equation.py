@@ -16,6 +16,7 @@ from physkit.core import (
     StepCount,
     as_increment,
     combine_rates,
+    describe,
     get_component,
     put_component,
 )
@@ -166,7 +167,7 @@ def require_field(component: object, what: str) -> Field:
     """
     if not isinstance(component, Field):
         raise ComponentError(
-            f"{what} moves a field, not {type(component).__name__}; give component=… where the state has "
-            "several components"
+            f"{what} moves a field, not {describe(component)}; give component=… where the state has several "
+            "components"
         )
     return component

@@ -15,6 +15,7 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
+    Rate,
     ShapeError,
     State,
     as_parameter,
@@ -137,6 +138,17 @@ class ReactionNetwork(AbstractEquation):
             parts = [v * speed if v != 1 else speed for v, speed in zip(column, speeds) if v]
             changes.append(sum(parts[1:], parts[0]) if parts else jnp.zeros_like(c[0]))
         return jnp.stack(changes)
+
+    def rate(self, clock: Clock, state: State) -> Rate:
+        """**Errors:** `ComponentError` for copy numbers or plain concentrations, which others move."""
+        found = get_component(state, self.component)
+        if not isinstance(found, Field):
+            raise ComponentError(
+                f"a ReactionNetwork by itself moves a field; the state is {describe(found)}. "
+                "RK4(RateEquations(network)) moves concentrations [species], Gillespie(network) and "
+                "TauLeaping(network) move Populations"
+            )
+        return super().rate(clock, state)
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock

@@ -8,7 +8,14 @@ from scipy.linalg import expm
 from scipy.stats import chi2, poisson
 
 import physkit as pk
-from physkit.core import ComponentError, DeclarationError, ParameterError, ShapeError, StepSizeError
+from physkit.core import (
+    ComponentError,
+    DeclarationError,
+    ParameterError,
+    RangeError,
+    ShapeError,
+    StepSizeError,
+)
 from physkit.integrators import RK4, Gillespie, TauLeaping
 from physkit.reactions import (
     Populations,
@@ -151,6 +158,27 @@ def test_mistakes_are_explained():
     few = pk.Simulation(Gillespie(BIRTH_AND_DEATH, max_events=3), dt=5.0)
     with pytest.raises(StepSizeError, match="max_events of reactions"):
         pk.run(few, Populations([0]), 2, key=0, progress=False)
+    bare = pk.Simulation(RK4(BIRTH_AND_DEATH), dt=0.1)
+    with pytest.raises(ComponentError, match=r"an array float.*RateEquations\(network\)"):
+        pk.simulate(bare, jnp.array([1.0]), 1)
+
+
+def test_a_count_that_leaves_the_range_ends_a_run():
+    """2³¹ − 1 and one more is −2³¹, where nothing happens any longer."""
+    growth = ReactionNetwork(["X -> 2 X"], rates=[1.0])
+    for integrator, start, dt in ((TauLeaping, 2_000_000_000, 0.1), (Gillespie, 2**31 - 3, 1e-8)):
+        sim = pk.Simulation(integrator(growth), dt=dt)
+        with pytest.raises(RangeError, match="copy number"):
+            pk.run(sim, Populations([start]), 5, key=0, progress=False)
+
+
+def test_leaps_of_more_events_than_whole_numbers_hold_are_shortened():
+    """10⁹ molecules in balance for five lifetimes: numbers cut off at 2³¹ − 1 would cancel to nothing."""
+    start = Populations([10**9], volume=1e9)
+    network = ReactionNetwork(["0 -> X", "X -> 0"], rates=[1.0, 1.0])
+    counts = final_counts(TauLeaping(network), start, 1, 5.0, 4)[:, 0]
+    assert np.all(counts != 10**9)
+    assert np.all(abs(counts - 10**9) < 10 * 10**4.5)
 
 
 # --- exact distributions and ready-made systems --------------------------------------------------------

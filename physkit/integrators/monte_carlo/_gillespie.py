@@ -53,6 +53,11 @@ class Progress(Module):
     shorten: Float[Array, ""] = data()
 
 
+def is_in_range(now: Progress) -> Bool[Array, ""]:
+    """Whether no count passed 2³¹ − 1: it goes on from −2³¹, and no reaction leads below zero by itself."""
+    return jnp.all(now.counts >= 0)
+
+
 class AbstractJumpProcess(AbstractIntegrator):
     """A step of dt made of as many turns, each an event or a leap, as fall into it.
 
@@ -89,7 +94,7 @@ class AbstractJumpProcess(AbstractIntegrator):
         key = clock.key
 
         def goes_on(now: Progress) -> Bool[Array, ""]:
-            return (now.time < clock.dt) & (now.turn < self.max_events)
+            return (now.time < clock.dt) & (now.turn < self.max_events) & is_in_range(now)
 
         def turn(now: Progress) -> Progress:
             new_key = jax.random.fold_in(key, now.turn)
@@ -97,7 +102,9 @@ class AbstractJumpProcess(AbstractIntegrator):
 
         end = jax.lax.while_loop(goes_on, turn, start)
         state = put_component(state, self.network.component, populations.with_counts(end.counts))
-        return state, aux.set_if(Fault.SOLVER, end.time < clock.dt)
+        fits = is_in_range(end)
+        aux = aux.set_if(Fault.COUNT_RANGE, ~fits)
+        return state, aux.set_if(Fault.SOLVER, fits & (end.time < clock.dt))
 
     @abc.abstractmethod
     def turn(
@@ -128,7 +135,8 @@ class Gillespie(AbstractJumpProcess):
     - `network`: a `ReactionNetwork`; the state is `Populations`.
     - `max_events`: in a step, at most; beyond it a run ends with an error.
 
-    **Errors:** `DeclarationError` for what is no network, `ComponentError` for a state without `Populations`.
+    **Errors:** `DeclarationError` for what is no network, `ComponentError` for a state without `Populations`;
+    `RangeError` in a run where a count passes 2³¹ − 1.
 
     **Notes:** needs a key. A trajectory takes as long as it has events: for large numbers take `TauLeaping`, or
     `RateEquations`. Many are members of a `sweep`, or of `jax.vmap`, which goes on until the last one has ended

@@ -87,7 +87,9 @@ class TauLeaping(AbstractJumpProcess):
         numbers = numbers + (is_chosen & fires).astype(jnp.int32)
         stoichiometry = jnp.asarray(self.network.stoichiometry)
         counts = now.counts + jnp.sum(numbers[:, None] * stoichiometry, axis=0, dtype=jnp.int32)
-        is_valid = jnp.all(counts >= 0)
+        # Numbers of events that do not fit are cut off at the largest: what they balance would be lost.
+        fit = jnp.all(numbers < np.iinfo(np.int32).max)
+        is_valid = jnp.all(counts >= 0) & fit
         time = jnp.where(tau < left, now.time + tau, dt)
         return Progress(
             jnp.where(is_valid, counts, now.counts),
