@@ -29,7 +29,9 @@ class Opaque(Module):
         arrays = tuple(x for x in leaves if eqx.is_array(x))
         # Functions and the like keep their places; arrays leave a gap.
         rest = tuple(_GAP if eqx.is_array(x) else x for x in leaves)
-        return Opaque(arrays, form, rest, tuple(x.dtype for x in arrays))
+        # NumPy's double precision is none here without x64: as a cast to it would warn.
+        dtypes = [jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True) for x in arrays]
+        return Opaque(arrays, form, rest, tuple(dtypes))
 
     def open(self) -> PyTree:
         """The tree."""

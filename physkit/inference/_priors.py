@@ -46,7 +46,7 @@ class Normal(AbstractPrior):
 
     - `mean`, `std`: μ and σ, numbers or arrays of the parameter's shape, in its unit.
 
-    **Errors:** `ParameterError` for a σ that is not above 0.
+    **Errors:** `ParameterError` for a σ that is not above 0, or a μ that is not finite.
     """
 
     mean: Float[Array, "..."] = param(0.0)
@@ -54,6 +54,9 @@ class Normal(AbstractPrior):
 
     def __check_init__(self):
         _require_width("Normal", "std", self.std)
+        mean = concrete_value(self.mean)
+        if mean is not None and not np.all(np.isfinite(mean)):
+            raise ParameterError(f"Normal(mean=…) must be finite; got {mean}")
 
     @property
     def support(self) -> AbstractBounds:

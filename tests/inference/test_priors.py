@@ -61,6 +61,7 @@ def test_widths_must_be_above_zero():
     for make in (
         lambda: pk.priors.Normal(0.0, 0.0),
         lambda: pk.priors.Normal(0.0, float("nan")),
+        lambda: pk.priors.Normal(float("nan"), 1.0),
         lambda: pk.priors.LogNormal(-1.0, 0.5),
         lambda: pk.priors.HalfNormal(-1.0),
         lambda: pk.priors.HalfCauchy(0.0),

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -199,6 +200,16 @@ def test_chains_and_inversions_compute_a_model_in_its_own_precision():
     np.testing.assert_allclose(log_density, single.log_density(z), rtol=1e-6)
     inverting, start = pk.inference.ensemble_kalman_inversion(single, members=4)
     assert pk.init(inverting, start).aux.residuals.dtype == start.dtype == np.float64
+
+
+def test_numpys_double_precision_does_not_warn_without_x64(recwarn):
+    with jax.enable_x64(False):
+        posterior = Posterior(
+            lambda m, y: m["x"] - y, {"x": 0.0}, where=lambda m: m, data=np.zeros(3)
+        )
+        simulation, z, _ = chain_sweep(posterior, 10, warmup=0, method=HMC(steps=2)).member(0)
+        assert np.isfinite(pk.init(simulation, z).aux.log_density)
+    assert not [w for w in recwarn if "float64" in str(w.message)]
 
 
 @pytest.mark.slow
