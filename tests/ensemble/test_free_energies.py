@@ -177,6 +177,14 @@ def test_what_is_wrong_is_said(monkeypatch):
         pk.free_energies(energies, 1.0, subsample=False).profile(
             x[0], np.array([0.0, 1.0]), target=0.0
         )
+    with pytest.raises(ShapeError, match=r"energies \[states frames\]"):
+        pk.free_energies(energies[0], 1.0)  # would be as many equal states as frames
+    with pytest.raises(ShapeError, match="no frames"):
+        pk.free_energies(energies[:, :0], 1.0)
+    with pytest.raises(ShapeError, match=r"centers are \[windows\]"):
+        sampling.umbrella_energies(x, K, np.zeros(2))
+    with pytest.raises(ShapeError, match=r"centers are \[windows\]"):
+        sampling.umbrella_energies(np.zeros(3), K, x)
     with pytest.raises(ParameterError, match="say in which state"):
         pk.free_energies(energies, 1.0, subsample=False).mean(x)
     monkeypatch.setitem(sys.modules, "pymbar", None)

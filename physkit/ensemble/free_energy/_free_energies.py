@@ -152,12 +152,20 @@ def free_energies(
     """
     energies = np.asarray(energies, float)
     common = energies if energies.ndim == 2 else None
+    if common is not None and np.size(temperature) == 1:
+        raise ShapeError(
+            f"energies [states frames] are those of states that differ in temperature: give one for each of "
+            f"{energies.shape[0]} states. States that differ in energy need [states frames states]; got "
+            f"{energies.shape}"
+        )
     if common is not None:
         energies = np.repeat(energies[:, :, None], energies.shape[0], axis=2)
     if energies.ndim != 3 or energies.shape[0] != energies.shape[2] or energies.shape[0] < 2:
         raise ShapeError(
             f"energies must be [states frames states] of two states and more; got {energies.shape}"
         )
+    if energies.shape[1] == 0:
+        raise ShapeError(f"energies of no frames; got {energies.shape}")
     if not np.all(np.isfinite(energies)):
         raise ParameterError("energies are not all finite: leave out the members that failed")
     count = energies.shape[0]

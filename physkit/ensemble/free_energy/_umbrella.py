@@ -24,11 +24,18 @@ def umbrella_energies(
     - `period`: of the variable, such as 2π of a torsion.
 
     **Returns:** `[windows frames windows]`.
+
+    **Errors:** `ShapeError` for stiffness or centers of another shape.
     """
-    delta = np.asarray(x, float)[..., None] - np.asarray(centers, float)
+    centers, stiffness = np.asarray(centers, float), np.asarray(stiffness, float)
+    if centers.ndim != 1 or stiffness.shape not in ((), centers.shape):
+        raise ShapeError(
+            f"centers are [windows], stiffness is one or [windows]; got {centers.shape} and {stiffness.shape}"
+        )
+    delta = np.asarray(x, float)[..., None] - centers
     if period is not None:
         delta -= period * np.round(delta / period)
-    return 0.5 * np.asarray(stiffness, float) * delta**2
+    return 0.5 * stiffness * delta**2
 
 
 @explain_call
