@@ -96,6 +96,14 @@ def test_one_member_has_no_error_bar():
     assert np.isnan(found.std.value)
 
 
+def test_estimates_print_in_the_shape_of_their_values():
+    paths = np.arange(6.0)[:, None] + [[0.0, 10.0]]
+    found = ensemble_statistics(paths, key=KEY).mean
+    assert str(found).startswith("[2.5 ± ")
+    assert "12.5 ± " in str(found)
+    assert str(ensemble_statistics(paths[:, 0], key=KEY).mean).startswith("2.5 ± ")
+
+
 def test_passage_rate_with_members_still_waiting():
     """Exponential times, a third of which are cut off: the rate comes out, its error is k/√N."""
     times = np.array(jax.random.exponential(KEY, (6000,))) / 0.25

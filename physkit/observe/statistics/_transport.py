@@ -20,7 +20,13 @@ class Estimate(NamedTuple):
     error: ArrayLike
 
     def __str__(self) -> str:
-        return f"{float(self.value):.4g} ± {float(self.error):.2g}"
+        pairs = np.broadcast(np.asarray(self.value), np.asarray(self.error))
+        texts = [f"{value:.4g} ± {error:.2g}" for value, error in pairs]
+        return (
+            texts[0]
+            if pairs.ndim == 0
+            else np.array2string(np.reshape(texts, pairs.shape), formatter={"str_kind": str})
+        )
 
 
 @explain_call
