@@ -9,6 +9,7 @@ from physkit.core import (
     ParameterError,
     UnitSystem,
     as_device_array,
+    describe,
     explain_call,
     import_extra,
     metal,
@@ -53,9 +54,16 @@ def from_ase(
     - `species_names`: the numbers of the species by name, where tables of a force are already in an order.
 
     **Errors:** `ParameterError` for a tilted cell that is periodic along some axes only, and for constraints
-    other than these two, which it names; `MissingExtraError` without ASE.
+    other than these two, which it names, and for what is no Atoms or has none; `MissingExtraError` without ASE.
     """
-    require_ase()
+    ase = require_ase()
+    if not isinstance(atoms, ase.Atoms):
+        raise ParameterError(
+            f"from_ase takes an ase.Atoms; got {describe(atoms)}. Of a list, as ase.io.read(…, index=':') "
+            "gives, take one frame"
+        )
+    if len(atoms) == 0:
+        raise ParameterError("from_ase: there are no atoms")
     length = metal.length / units.length
     speed = length * units.time / metal.time
     position = length * np.asarray(atoms.positions, float)

@@ -107,6 +107,15 @@ def test_other_constraints_are_named():
         interop.from_ase(molecule)
 
 
+def test_what_is_no_atoms_or_has_none_is_said():
+    with pytest.raises(ParameterError, match="take one frame"):
+        interop.from_ase([ase.Atoms("Ar")])
+    with pytest.raises(ParameterError, match="got a Particles"):
+        interop.from_ase(interop.from_ase(ase.Atoms("Ar")))
+    with pytest.raises(ParameterError, match="no atoms"):
+        interop.from_ase(ase.Atoms())
+
+
 def test_calculator_is_that_of_ase():
     from ase.calculators.lj import LennardJones
 
