@@ -103,8 +103,8 @@ def observations(
     - `errors`: the error expected of a value: one number for all, or a dict by column of numbers and of names
       of columns that hold them.
 
-    **Errors:** `ParameterError` for columns that are not there, that are no numbers, or without any value, and
-    for times that are missing, dates, or errors that are not positive.
+    **Errors:** `ParameterError` for columns that are not there, that are no numbers, without any value or of
+    another length than the times, and for times that are missing, dates, or errors that are not positive.
     """
     available = [str(name) for name in table]
     named_errors = errors if isinstance(errors, Mapping) else {}
@@ -135,6 +135,12 @@ def observations(
         k = int(np.argmin(np.isfinite(times)))
         raise ParameterError(f"the time in row {k} is missing: drop the row, or give it one")
     values = {name: _numbers(table, name) for name in columns}
+    # Columns of a dict may have any length; what is beyond the times would be dropped.
+    read = values | {name: _numbers(table, name) for name in error_columns}
+    if odd := [name for name, x in read.items() if len(x) != len(times)]:
+        raise ParameterError(
+            f"the column {odd[0]!r} has {len(read[odd[0]])} rows, {time!r} has {len(times)}"
+        )
     is_there = {name: ~np.isnan(x) for name, x in values.items()}
     if empty := [name for name, there in is_there.items() if not there.any()]:
         raise ParameterError(f"the column {empty[0]!r} has no value")
