@@ -1,10 +1,10 @@
 """A corner plot: what a posterior, or any sample, says about each number and each pair of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from physkit.core import ShapeError, explain_call
+from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.inference import PosteriorSamples
 
 from ._style import INK, PALETTE, apply_style, style
@@ -18,7 +18,7 @@ _SMOOTHING = (0.25, 0.5, 0.25)  # of the histogram that contours are drawn of, t
 
 @explain_call
 def corner(
-    samples: PosteriorSamples | Numbers,
+    samples: PosteriorSamples | Mapping[str, Numbers] | Numbers,
     *,
     labels: Sequence[str] | None = None,
     truth: Numbers | None = None,
@@ -29,20 +29,25 @@ def corner(
 
     **Arguments:**
 
-    - `samples`: of `sample_posterior`, or plainly `[draws v]`, two numbers or more.
+    - `samples`: of `sample_posterior`; `[draws *shape]` by name, as a Laplace approximation's `sample` has
+      them; or plainly `[draws v]`. Two numbers or more.
     - `labels`: of the numbers, with their units; those of the samples if left out.
     - `truth`: `[v]`, drawn as lines: values known otherwise.
     - `color`; `size`: inches of a panel.
 
     **Returns:** the `Axes`, `[v v]`; those above the diagonal are None.
 
-    **Errors:** `ShapeError` for fewer than two numbers, or labels or truth of another length.
+    **Errors:** `ShapeError` for fewer than two numbers, names with different numbers of draws, or labels or
+    truth of another length; `ParameterError` for numbers that are not finite.
     """
     import matplotlib.pyplot as plt
 
     if isinstance(samples, PosteriorSamples):
         table = samples.table.reshape(-1, samples.table.shape[-1])
         labels = samples.labels if labels is None else labels
+    elif isinstance(samples, Mapping):
+        table, names = _table_by_name(samples)
+        labels = names if labels is None else labels
     else:
         table = np.asarray(samples, float)
     if table.ndim != 2 or table.shape[1] < 2:
@@ -51,6 +56,9 @@ def corner(
     labels = [str(k) for k in range(count)] if labels is None else list(labels)
     if len(labels) != count or (truth is not None and np.shape(truth) != (count,)):
         raise ShapeError(f"{count} numbers need as many labels and true values; got {labels}")
+    if not np.all(np.isfinite(table)):
+        lost = [label for label, x in zip(labels, table.T, strict=True) if not np.isfinite(x).all()]
+        raise ParameterError(f"samples of {', '.join(lost)} are not all finite: leave these out")
     with style():
         figure, panels = plt.subplots(
             count, count, figsize=(size * count, size * count), layout="constrained", squeeze=False
@@ -79,6 +87,21 @@ def corner(
         _label(ax, labels, row, column, count)
     figure.align_labels()
     return panels
+
+
+def _table_by_name(samples: Mapping[str, Numbers]) -> tuple[np.ndarray, list[str]]:
+    """Draws by name as one table `[draws v]`, and the labels of its columns."""
+    columns, labels = [], []
+    for name, values in samples.items():
+        array = np.asarray(values, float)
+        if array.ndim == 0 or len(array) != len(np.atleast_1d(next(iter(samples.values())))):
+            raise ShapeError(
+                f"samples by name are [draws *shape], as many draws of each; got {array.shape} of {name!r}"
+            )
+        columns.append(array.reshape(len(array), -1))
+        places = np.ndindex(*array.shape[1:])
+        labels += [f"{name}[{', '.join(map(str, k))}]" if k else str(name) for k in places]
+    return np.concatenate(columns, axis=1) if columns else np.zeros((0, 0)), labels
 
 
 def _label(ax: Axes, labels: Sequence[str], row: int, column: int, count: int) -> None:

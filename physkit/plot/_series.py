@@ -27,14 +27,14 @@ def series(
     **Arguments:**
 
     - `times`: `[t]`; `values`: `[t]`, or `[t k]` for several lines.
-    - `error`: standard errors, of the shape of the values; drawn as a band.
+    - `error`: standard errors, a number or of the shape of the values; drawn as a band.
     - `ax`: axes to draw on; a new figure if left out.
     - `label`, `unit`: of the values; `time_unit`: of time.
     - `names`: of the lines, for the legend.
 
     **Returns:** the `Axes`.
 
-    **Errors:** `ShapeError` when times and values do not go together.
+    **Errors:** `ShapeError` when times, values, errors and names do not go together.
     """
     times, values = np.asarray(times), np.asarray(values)
     if values.ndim not in (1, 2) or times.shape != values.shape[:1]:
@@ -42,7 +42,13 @@ def series(
             f"a series needs times [t] and values [t] or [t k]; got {times.shape} and {values.shape}"
         )
     columns = values.reshape(len(times), -1)
-    bands = None if error is None else np.asarray(error).reshape(columns.shape)
+    if error is not None and np.shape(error) not in ((), values.shape):
+        raise ShapeError(
+            f"error is a number or of the values' shape {values.shape}; got {np.shape(error)}"
+        )
+    if len(names) not in (0, columns.shape[1]):
+        raise ShapeError(f"{columns.shape[1]} lines need as many names; got {list(names)}")
+    bands = None if error is None else np.broadcast_to(error, values.shape).reshape(columns.shape)
     ax = axes(ax)
     for k in range(columns.shape[1]):
         color = PALETTE[k % len(PALETTE)]
@@ -71,7 +77,7 @@ def drift(
 ) -> Axes:
     """Relative error of an energy that should be constant, with the slope of its drift.
 
-        (E(t) − E(0)) / |E(0)|
+        (E(t) − E(0)) / |E(0)|,   E(t) where E(0) = 0
 
     A bounded wiggle is what a symplectic integrator makes; a slope is a step too large, a force
     that is cut roughly, or single precision.
@@ -112,7 +118,7 @@ def drift(
         label=f"{label}: {text}" if label else text,
     )
     ax.set_xlabel(axis_label("time", time_unit))
-    ax.set_ylabel("relative energy error")
+    ax.set_ylabel("relative energy error" if energy[0] else "energy error")
     ax.margins(x=0.01)
     legend(ax)
     return ax

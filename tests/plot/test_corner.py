@@ -24,3 +24,16 @@ def test_a_corner_plot_shows_numbers_and_pairs():
             pk.plot.corner(wrong)
     with pytest.raises(pk.errors.ShapeError, match="labels"):
         pk.plot.corner(table, labels=["a"])
+
+
+def test_draws_by_name():
+    rng = np.random.default_rng(0)
+    draws = {"k": rng.normal(size=200), "x": rng.normal(size=(200, 2))}
+    panels = pk.plot.corner(draws)
+    assert [ax.get_xlabel() for ax in panels[2]] == ["k", "x[0]", "x[1]"]
+    assert panels[1, 1].lines[0].get_xdata()[0] == np.median(draws["x"][:, 0])
+    plt.close("all")
+    with pytest.raises(pk.errors.ShapeError, match=r"as many draws of each; got .* of 'x'"):
+        pk.plot.corner({"k": np.ones(3), "x": np.ones(4)})
+    with pytest.raises(pk.errors.ParameterError, match=r"samples of x\[1\] are not all finite"):
+        pk.plot.corner({**draws, "x": draws["x"] + [0.0, np.nan]})

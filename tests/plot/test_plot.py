@@ -50,8 +50,14 @@ def test_series():
     assert texts(ax) == ["a", "b"]
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(np.sin(T).max() + 0.1)
+    whole = plot.series(T, values[:, 0], error=0.1).collections[0].get_paths()[0].vertices
+    np.testing.assert_allclose(whole[:, 1].max(), band[:, 1].max())
     with pytest.raises(ShapeError, match=r"\(50,\) and \(49, 2\)"):
         plot.series(T, values[1:])
+    with pytest.raises(ShapeError, match=r"got \(49,\)"):
+        plot.series(T, values[:, 0], error=T[1:])
+    with pytest.raises(ShapeError, match="2 lines need as many names"):
+        plot.series(T, values, names=["a"])
 
 
 def test_drift_prints_the_slope():
@@ -61,6 +67,8 @@ def test_drift_prints_the_slope():
     assert texts(ax) == [r"slope $-2.5\times10^{-7}$ per τ"]
     plot.drift(T, 2 * energy, ax=ax, label="other")
     assert texts(ax)[1].startswith("other: slope")
+    assert ax.get_ylabel() == "relative energy error"
+    assert plot.drift(T, energy - energy[0]).get_ylabel() == "energy error"
     with pytest.raises(ShapeError, match="drift needs"):
         plot.drift(T, energy[:, None])
 

@@ -44,8 +44,12 @@ def test_field():
     np.testing.assert_allclose(line(line_ax)[:, 1], line(line_ax)[:, 0] ** 2)
     cube = Field(np.arange(24.0).reshape(2, 3, 4), Grid([1.0, 1.0, 1.0], (2, 3, 4)))
     np.testing.assert_allclose(plot.field(cube, cut=1).images[0].get_array(), cube.data[:, :, 1].T)
+    with pytest.raises(ParameterError, match="cut=4 of 4 planes"):
+        plot.field(cube, cut=4)
     with pytest.raises(ParameterError, match="say which"):
         plot.field(Field(np.zeros((3, 8, 4)), grid))
+    with pytest.raises(ParameterError, match=r"component=3 .*: 0 to 2"):
+        plot.field(Field(np.zeros((3, 8, 4)), grid), component=3)
 
 
 def test_one_of_several_fields_is_named():
@@ -73,6 +77,8 @@ def test_arrows_and_magnitude():
     assert ax.collections[-1].N == 16
     with pytest.raises(ParameterError, match="vector fields in two"):
         plot.arrows(v[0])
+    with pytest.raises(ParameterError, match=r"vector=True.*got components \(2,\).*vector=False"):
+        plot.arrows(Field(np.zeros((2, 8, 8)), grid))
 
 
 def test_arrows_on_a_sphere_lie_on_its_map():

@@ -54,13 +54,15 @@ def field(
     - `bar`: whether to draw a color bar.
 
     **Returns:** the `Axes`.
+
+    **Errors:** `ParameterError` for a component or a plane that the field does not have.
     """
     values = scalar_values(u, component)
     if u.grid.dimension == 1:
         name = quantity_name(u, component, "$u$")
         return _draw_curve(u, values, ax, limits, axis_label(name, unit), length_unit, label)
     if u.grid.dimension == 3:
-        values = values[:, :, values.shape[2] // 2 if cut is None else cut]
+        values = _plane(values, cut)
     is_sphere = isinstance(u.grid, SphericalGrid)
     ax = axes(ax, (5.6, 3.2) if is_sphere else (4.8, 4.0))
     ax.grid(False)
@@ -95,7 +97,7 @@ def limits_of_all(
     for u in frames:
         values = scalar_values(u, component)
         if u.grid.dimension == 3:
-            values = values[:, :, values.shape[2] // 2 if cut is None else cut]
+            values = _plane(values, cut)
         shown = values[np.isfinite(values)]
         ends += [shown.min(), shown.max()] if shown.size else []
     if not ends:
@@ -121,7 +123,10 @@ def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color:
     **Errors:** `ParameterError` unless `v` is a vector field in two dimensions.
     """
     if not v.vector or v.grid.dimension != 2:
-        raise ParameterError("arrows are for vector fields in two dimensions")
+        raise ParameterError(
+            f"arrows are for vector fields in two dimensions, Field(data, grid, vector=True); got components "
+            f"{v.components} in {v.grid.dimension} dimensions, vector={v.vector}"
+        )
     ax = axes(None, (4.8, 4.0)) if ax is None else ax
     step = max(1, max(v.grid.shape) // 20) if every is None else every
     x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
@@ -191,10 +196,22 @@ def scalar_values(u: Field, component: int | None) -> np.ndarray:
     if not u.components:
         return values
     if component is not None:
+        if not -len(values) <= component < len(values):
+            raise ParameterError(
+                f"component={component} of a field with components {u.components}: 0 to {len(values) - 1}"
+            )
         return values[component]
     if not u.vector:
         raise ParameterError(f"this field has components {u.components}: say which, component=0")
     return np.sqrt(np.sum(values**2, axis=0))
+
+
+def _plane(values: np.ndarray, cut: int | None) -> np.ndarray:
+    """Values of three axes in the plane `cut` along z, the middle one if left out."""
+    count = values.shape[2]
+    if cut is not None and not -count <= cut < count:
+        raise ParameterError(f"cut={cut} of {count} planes along z: 0 to {count - 1}")
+    return values[:, :, count // 2 if cut is None else cut]
 
 
 def _extent(u: Field) -> tuple[float, float, float, float]:
