@@ -46,6 +46,8 @@ def _transform(
 ) -> Float[Array, "k k"]:
     """w + W: what each member takes of the deviations of all."""
     others = len(observed) - 1
+    if observed.shape[1] < len(observed):
+        return _transform_of_few(observed, misfit, precision)
     scaled = observed * precision[None]
     # With the square root of a symmetric matrix the mean of the members stays where w puts it.
     values, vectors = jnp.linalg.eigh(
@@ -54,3 +56,24 @@ def _transform(
     root = matmul(vectors * jnp.sqrt(others / values)[None], vectors.T)
     shift = matmul(vectors, matmul(vectors.T, matmul(scaled, misfit)) / values)
     return root + shift[None]
+
+
+def _transform_of_few(
+    observed: Float[Array, "k m"], misfit: Float[Array, " m"], precision: Float[Array, " m"]
+) -> Float[Array, "k k"]:
+    """The same for fewer observations than members, by matrices `[m m]`: k³ operations become k² m.
+
+    With S = Y R^{−1/2} and Sᵀ S = U λ Uᵀ
+
+        W = 1 − S U g Uᵀ Sᵀ,   g = 1/[(k − 1 + λ) (1 + √((k − 1)/(k − 1 + λ)))]
+        w = S U (k − 1 + λ)⁻¹ Uᵀ R^{−1/2} (y − ȳ)
+    """
+    others = len(observed) - 1
+    root_precision = jnp.sqrt(precision)
+    scaled = observed * root_precision[None]
+    values, vectors = jnp.linalg.eigh(matmul(scaled.T, scaled))
+    sums = others + values
+    turned = matmul(scaled, vectors)
+    change = matmul(turned / (sums * (1 + jnp.sqrt(others / sums)))[None], turned.T)
+    shift = matmul(turned, matmul(vectors.T, root_precision * misfit) / sums)
+    return jnp.eye(len(observed), dtype=observed.dtype) - change + shift[None]

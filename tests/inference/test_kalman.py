@@ -97,6 +97,26 @@ def test_the_square_root_is_kalmans_filter_for_six_members():
     np.testing.assert_allclose(low["mean"][1:], mean, atol=2e-5)
 
 
+def test_the_square_root_decomposes_the_smaller_matrix():
+    """Of two observations a matrix of two; observations of no precision change nothing."""
+    rng = np.random.default_rng(5)
+    members, predicted = jnp.asarray(rng.normal(size=(6, 4))), jnp.asarray(rng.normal(size=(6, 2)))
+    seen, variance = jnp.asarray([0.5, -1.0]), jnp.asarray([0.5, 2.0])
+    few = square_root_update(members, predicted, seen, variance)
+    padded = jnp.pad(predicted, ((0, 0), (0, 5)), constant_values=1.0) + jnp.arange(6.0)[:, None]
+    many = square_root_update(
+        members,
+        padded.at[:, :2].set(predicted),
+        jnp.pad(seen, (0, 5)),
+        jnp.pad(variance, (0, 5), constant_values=np.inf),
+    )
+    np.testing.assert_allclose(few, many, atol=1e-12)
+    text = str(jax.make_jaxpr(square_root_update)(members, predicted, seen, variance))
+    decomposed = [line for line in text.splitlines() if " eigh[" in line or " eigh " in line]
+    assert decomposed
+    assert all("[2,2]" in line for line in decomposed)
+
+
 @pytest.mark.slow
 def test_a_local_square_root_acts_nearby_only():
     rng = np.random.default_rng(4)
