@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ObjectiveError, ParameterError, PyTree, replace_fields, vdot
+from physkit.core import (
+    KeyLike,
+    Module,
+    ObjectiveError,
+    ParameterError,
+    PyTree,
+    as_key,
+    replace_fields,
+    vdot,
+)
 from physkit.fit import (
     AbstractBounds,
     Coordinates,
@@ -164,7 +173,7 @@ class Posterior(Module):
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
         return jnp.where(is_finite, value, -jnp.inf), jnp.where(is_finite, gradient, 0)
 
-    def sample_prior(self, key: Array, count: int) -> dict[str, Array]:
+    def sample_prior(self, key: KeyLike, count: int) -> dict[str, Array]:
         """Values drawn from the priors, `[count, *shape]` by name.
 
         **Errors:** `ParameterError` where a parameter has none.
@@ -173,7 +182,7 @@ class Posterior(Module):
         if without:
             raise ParameterError(f"no prior to draw from: {', '.join(without)}")
         values = self.coordinates.values(self.coordinates.origin)
-        keys = jax.random.split(key, len(self.names))
+        keys = jax.random.split(as_key(key), len(self.names))
         return {
             name: prior.sample(k, (count, *values[name].shape))
             for name, prior, k in zip(self.names, self.priors, keys, strict=True)

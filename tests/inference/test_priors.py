@@ -118,7 +118,7 @@ def test_a_posterior_says_what_is_wrong_before_the_first_draw():
         )
     with pytest.raises(errors.ParameterError, match="no prior to draw from: x"):
         posterior().sample_prior(jax.random.key(0), 3)
-    found = posterior(priors=priors.Normal(2.0, 0.1)).sample_prior(jax.random.key(0), 500)
+    found = posterior(priors=priors.Normal(2.0, 0.1)).sample_prior(0, 500)
     np.testing.assert_allclose(found["x"].mean(), 2.0, atol=0.02)
 
 
