@@ -62,6 +62,8 @@ def test_a_fourier_neural_operator_is_the_same_on_every_grid():
 def test_closure_padding_must_be_a_count():
     with pytest.raises(ParameterError, match="counts ghost cells"):
         Closure(convolution(1, 1), padding=-1)
+    with pytest.raises(pk.errors.DeclarationError, match="network must be a function; got 3"):
+        Closure(3.0)
 
 
 def test_numbers_of_learned_terms():

@@ -146,6 +146,8 @@ def test_what_has_no_counterpart_is_named():
     system = openmm.System()
     for _ in range(3):
         system.addParticle(1.0)
+    with pytest.raises(ParameterError, match=r"takes an openmm.System, .* got a function"):
+        interop.from_openmm(peptide, positions=positions)
     with pytest.raises(ParameterError, match=r"needs positions"):
         interop.from_openmm(system)
     with pytest.raises(ParameterError, match=r"3 particles, the positions have shape \(2, 3\)"):

@@ -5,14 +5,28 @@ from collections.abc import Callable
 import equinox as eqx
 from jaxtyping import Array
 
-from physkit.core import Clock, Module, Network, ParameterError, ShapeError, static
+from physkit.core import (
+    Clock,
+    DeclarationError,
+    Module,
+    Network,
+    ParameterError,
+    ShapeError,
+    describe,
+    static,
+)
 
 from .._equation import AbstractEquation
 from .._field import Field
 
 
 def as_network(network: Callable) -> Callable:
-    """A network whose weights are parameters, whatever else it holds."""
+    """A network whose weights are parameters, whatever else it holds.
+
+    **Errors:** `DeclarationError` for what cannot be called.
+    """
+    if not callable(network) and type(network) is not object:  # a place without a value, in a tree
+        raise DeclarationError(f"a network must be a function; got {describe(network)}")
     return network if isinstance(network, Module) else Network(network)
 
 

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import ParameterError, UnitSystem, as_device_array, explain_call, molecular
+from physkit.core import (
+    ParameterError,
+    UnitSystem,
+    as_device_array,
+    describe,
+    explain_call,
+    molecular,
+)
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import Forces
@@ -81,7 +88,11 @@ def from_openmm(
 
     **Reference:** Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017).
     """
-    require_openmm()
+    openmm = require_openmm()
+    if not isinstance(system, openmm.System):
+        raise ParameterError(
+            f"from_openmm takes an openmm.System, as ForceField.createSystem makes; got {describe(system)}"
+        )
     if positions is None:
         raise ParameterError("from_openmm needs positions=…, a quantity or [n 3] in nm")
     to = Converter(units)
