@@ -42,7 +42,8 @@ def fan(
 
     **Returns:** the `Axes`.
 
-    **Errors:** `ShapeError` where times and values do not go together; `ParameterError` without a median.
+    **Errors:** `ShapeError` where times and values do not go together; `ParameterError` without a median, or
+    where some members are NaN and others are not.
     """
     times = np.asarray(times)
     if isinstance(values, EnsembleStatistics):
@@ -53,6 +54,12 @@ def fan(
         if lines.ndim != 2 or not len(lines):
             raise ShapeError(
                 f"a fan needs values [members t], or ensemble_statistics; got {lines.shape}"
+            )
+        missing = np.isnan(lines)
+        # What no member has, as at a time without an average, is a gap.
+        if np.any(failed := np.any(missing & ~missing.all(axis=0), axis=1)):
+            raise ParameterError(
+                f"{np.sum(failed)} of {len(lines)} members are NaN somewhere: leave them out, values[ensemble.ok]"
             )
         levels, errors = QUANTILES, None
         edges = np.quantile(lines, levels, axis=0)

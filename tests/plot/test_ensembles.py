@@ -99,6 +99,11 @@ def test_bad_input_is_refused():
         plot.fan(TIMES[1:], PATHS)
     with pytest.raises(ParameterError, match="of 40 given"):
         plot.fan(TIMES, PATHS, members=41)
+    broken = np.where(np.arange(9) == 8, np.nan, PATHS)
+    plot.fan(TIMES, broken)  # of no member: a gap
+    broken[3, 4] = np.nan
+    with pytest.raises(ParameterError, match="1 of 40 members are NaN"):
+        plot.fan(TIMES, broken)
     without = pk.ensemble_statistics(PATHS, key=jax.random.key(0), quantiles=(0.1, 0.9))
     with pytest.raises(ParameterError, match="median"):
         plot.fan(TIMES, without)
