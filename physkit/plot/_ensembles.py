@@ -59,7 +59,7 @@ def fan(
         # What no member has, as at a time without an average, is a gap.
         if np.any(failed := np.any(missing & ~missing.all(axis=0), axis=1)):
             raise ParameterError(
-                f"{np.sum(failed)} of {len(lines)} members are NaN somewhere: leave them out, values[ensemble.ok]"
+                f"{np.sum(failed)} of {len(lines)} members are NaN somewhere: leave them out: values[ok]"
             )
         levels, errors = QUANTILES, None
         edges = np.quantile(lines, levels, axis=0)

@@ -13,13 +13,17 @@ import pytest
 import physkit as pk
 from physkit import sampling
 from physkit.core import (
+    Clock,
     ComponentError,
     DeclarationError,
     ObserverError,
     ParameterError,
     SelectionError,
     ShapeError,
+    StepCount,
+    replace_fields,
 )
+from physkit.integrators.sampling import _basin_hopping
 from physkit.particles import Particles
 
 
@@ -269,6 +273,22 @@ def test_basin_hopping_finds_the_smallest_clusters():
     best = np.asarray(found["x"])[low[:, -1].argmin(), -1]
     r = np.linalg.norm(best[:, None] - best, axis=-1)[np.triu_indices(7, 1)]
     assert np.sum(4 * (r**-12 - r**-6)) == pytest.approx(-16.505384, abs=1e-6)
+
+
+def test_moves_of_basin_hopping_go_with_its_displacement(monkeypatch):
+    """Of a sweep over displacements, too: the largest move is computed where it is used."""
+    moves = []
+
+    def descend(force, state, caches, allowed_force, max_move, steps):
+        moves.append(float(max_move))
+        return state, caches, jnp.zeros(())
+
+    monkeypatch.setattr(_basin_hopping, "descend", descend)
+    search = pk.BasinHopping(pk.HarmonicTrap(1.0), temperature=1.0, displacement=0.4)
+    given = pk.BasinHopping(pk.HarmonicTrap(1.0), 1.0, 0.4, max_move=0.3)
+    for each in (search, replace_fields(search, {"displacement": jnp.asarray(0.8)}), given):
+        each.init(None, Clock.at(StepCount.of(0), 0.0, 1.0), Particles(jnp.ones((1, 3))))
+    assert moves == pytest.approx([0.1, 0.2, 0.3])
 
 
 def test_basin_hopping_refuses_rigid_bodies():

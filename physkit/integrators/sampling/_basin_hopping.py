@@ -3,7 +3,6 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -12,10 +11,8 @@ from physkit.core import (
     ComponentError,
     DeclarationError,
     Module,
-    ParameterError,
     State,
-    as_count,
-    as_parameter,
+    count_of,
     data,
     get_component,
     param,
@@ -63,7 +60,7 @@ class BasinHopping(AbstractIntegrator):
     - `temperature`: k_B T of the choice between minima, energy.
     - `displacement`: s, length.
     - `allowed_force`: the largest force on a particle at which a minimization ends, force unit.
-    - `max_move`: of a particle in a step of the minimization, length; displacement/4 if left out.
+    - `max_move`: of a particle in a step of the minimization, length; s/4 if left out.
     - `steps`: of a minimization, at most. One that has not ended by then is refused.
 
     **Errors:** `ParameterError` for numbers out of their ranges; `NoEnergyError` for a force without an energy;
@@ -81,26 +78,9 @@ class BasinHopping(AbstractIntegrator):
     force: Forces = eqx.field(converter=Forces.of)
     temperature: Float[Array, ""] = param()
     displacement: Float[Array, ""] = param()
-    allowed_force: Float[Array, ""] = param(1e-4)
-    max_move: Float[Array, ""] = param()
-    steps: int = static(default=2000)
-
-    def __init__(
-        self,
-        force: object,
-        temperature: ArrayLike,
-        displacement: ArrayLike,
-        *,
-        allowed_force: ArrayLike = 1e-4,
-        max_move: ArrayLike | None = None,
-        steps: int = 2000,
-    ):
-        self.force = Forces.of(force)
-        self.temperature = as_parameter(temperature)
-        self.displacement = as_parameter(displacement)
-        self.allowed_force = as_parameter(allowed_force)
-        self.max_move = self.displacement / 4 if max_move is None else as_parameter(max_move)
-        self.steps = as_count(steps, "steps", ParameterError)
+    allowed_force: Float[Array, ""] = param(1e-4, kw_only=True)
+    max_move: Float[Array, ""] | None = param(None, kw_only=True)
+    steps: int = static(default=2000, converter=count_of("steps"), kw_only=True)
 
     def __check_init__(self):
         require_nonnegative(self, "temperature")
@@ -159,8 +139,10 @@ class BasinHopping(AbstractIntegrator):
         return choose(accepted, trial, state), aux
 
     def _minimize(self, state: State, caches: Cache) -> tuple[State, Cache, Array]:
+        # Computed where it is used: a sweep over displacements varies both.
+        max_move = self.displacement / 4 if self.max_move is None else self.max_move
         state, caches, force = descend(
-            self.force, state, caches, self.allowed_force, self.max_move, self.steps
+            self.force, state, caches, self.allowed_force, max_move, self.steps
         )
         return state, caches, force <= self.allowed_force
 
