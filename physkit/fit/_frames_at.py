@@ -57,7 +57,8 @@ def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-
 
     **Returns:** a `FramesAt`.
 
-    **Errors:** `ParameterError` for times that do not fall on frames, with the nearest ones.
+    **Errors:** `ParameterError` for times that do not fall on frames, with the nearest ones, or that are
+    missing.
     """
     times = np.atleast_1d(np.asarray(times, float))
     if every < 1 or sim.observation_period % every:
@@ -68,10 +69,13 @@ def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-
     begin, interval = float(sim.t0), every * float(sim.dt)
     if not len(times):
         raise ParameterError("no times were given")
+    if not np.all(np.isfinite(times)):
+        k = int(np.argmin(np.isfinite(times)))
+        raise ParameterError(f"times[{k}] is {times[k]}: leave out rows without a time")
     frame = (times - begin) / interval
     nearest = np.rint(frame)
-    # Beyond one interval the tolerance is relative, as rounding of large times is. NaN is off, too.
-    is_off = ~(np.abs(frame - nearest) <= tolerance * np.maximum(1.0, np.abs(frame)))
+    # Beyond one interval the tolerance is relative, as rounding of large times is.
+    is_off = np.abs(frame - nearest) > tolerance * np.maximum(1.0, np.abs(frame))
     is_off |= nearest < 0
     if np.any(is_off):
         k = int(np.argmax(is_off))

@@ -162,9 +162,11 @@ class PosteriorSamples:
             if not value >= _MIN_SAMPLES_PER_CHAIN * chains
         ]
         if few:
+            # Trajectories of one length may come back to where they began.
+            advice = "" if self.max_steps else "; or another number of steps, or NUTS()"
             remarks.append(
                 f"few effective samples, less than 100 a chain: {', '.join(few[:4])}"
-                f"{' …' if len(few) > 4 else ''}. More draws"
+                f"{' …' if len(few) > 4 else ''}. More draws{advice}"
             )
         if not self.is_proper:
             remarks.append(

@@ -126,6 +126,8 @@ def test_frames_at_times_of_data():
         pk.fitting.frames_at(sim, [10.5, 11.2], every=5)
     with pytest.raises(pk.errors.ParameterError, match="do not fall on frames"):
         pk.fitting.frames_at(sim, [9.5], every=5)
+    with pytest.raises(pk.errors.ParameterError, match=r"times\[1\] is nan"):
+        pk.fitting.frames_at(sim, [10.5, NAN], every=5)
     with pytest.raises(pk.errors.ParameterError, match="no times"):
         pk.fitting.frames_at(sim, [], every=5)
     with pytest.raises(pk.errors.ParameterError, match="does not divide"):

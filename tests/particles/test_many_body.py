@@ -203,7 +203,8 @@ def test_a_graph_network_knows_no_directions_and_no_numbers():
     shifted = row.replace(position=row.position.at[2, 0].add(-0.1))
     assert float(abs(energies(shifted) - energies(row))[0]) > 1e-6
     for wrong, match in (
-        ({"cutoff": -1.0}, "shortest must be between"),
+        ({"cutoff": -1.0}, "cutoff must be positive"),
+        ({"cutoff": 1.0, "shortest": 1.0}, "shortest must be between"),
         ({"cutoff": 1.0, "passes": 0}, "passes"),
         ({"cutoff": 1.0, "num_gaussians": 1}, "at least 2"),
     ):

@@ -266,3 +266,11 @@ def test_members_of_a_sweep_without_clusters_fail(gain):
     over = pk.SweepAxis(where, [0.5, -0.5], name=gain)
     found = pk.sweep((sim, Spins(0, grid)), 10, over=over, key=0, progress=False)
     np.testing.assert_array_equal(found.ok, [True, False])
+
+
+def test_averages_refuse_what_says_nothing():
+    E, m = np.linspace(-9, -8, 64), np.linspace(0.5, 0.7, 64)
+    with pytest.raises(ParameterError, match="temperature must be positive; got 0"):
+        spin_averages(E, m, 0.0, num_sites=9)
+    with pytest.raises(ShapeError, match=r"\[t\] each; got \(64,\) and \(63,\)"):
+        spin_averages(E, m[1:], 2.0, num_sites=9)

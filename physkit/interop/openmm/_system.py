@@ -81,10 +81,11 @@ def from_openmm(
     **Errors:** `ParameterError` for a force, a kind of site or a setting that has no counterpart here, by name;
     `MissingExtraError` without OpenMM.
 
-    **Notes:** virtual sites exist within the forces that act on them (`VirtualSites`), and are no particles.
-    Rigid water becomes `RigidWater`. Positions are those given: `constrain(particles)` moves the few-digit
-    coordinates of a file to where the constraints hold. `CMMotionRemover` becomes nothing: `RemoveMomentum` is
-    an integrator.
+    **Notes:** exceptions are between nearest images; OpenMM takes the places as they are, unless its
+    `setExceptionsUsePeriodicBoundaryConditions` says otherwise, so that molecules must be whole there. Virtual
+    sites exist within the forces that act on them (`VirtualSites`), and are no particles. Rigid water becomes
+    `RigidWater`. Positions are those given: `constrain(particles)` moves the few-digit coordinates of a file to
+    where the constraints hold. `CMMotionRemover` becomes nothing: `RemoveMomentum` is an integrator.
 
     **Reference:** Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017).
     """

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import explain_call
+from physkit.core import ParameterError, ShapeError, explain_call
 
 from ._jackknife import Jackknife, jackknife
 
@@ -43,14 +43,19 @@ def spin_averages(
     - `temperature`: k_B T, energy. `num_sites`: N.
     - `blocks`: of `jackknife`.
 
-    **Errors:** those of `jackknife`.
+    **Errors:** `ShapeError` for series of different lengths, `ParameterError` for a temperature that is not
+    positive; those of `jackknife`.
 
     **Good values:** series without their beginning: some correlation times for the lattice to forget its start.
 
     **Reference:** Binder, Z. Phys. B 43, 119 (1981), for the cumulant.
     """
     u, m = np.asarray(energy, np.float64) / num_sites, np.abs(np.asarray(magnetization, np.float64))
+    if u.ndim != 1 or u.shape != m.shape:
+        raise ShapeError(f"energy and magnetization are [t] each; got {u.shape} and {m.shape}")
     T = float(np.asarray(temperature))
+    if not T > 0:
+        raise ParameterError(f"temperature must be positive; got {T:g}")
     u0 = u.mean()  # a variance of numbers near zero loses no digits
 
     def averages(*means: Any) -> Any:

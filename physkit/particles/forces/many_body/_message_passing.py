@@ -86,6 +86,8 @@ class MessagePassing(AbstractManyBodyPotential):
         num_species: int | None = None,
     ):
         self.reach = float(cutoff)
+        if not self.reach > 0:
+            raise ParameterError(f"a cutoff must be positive; got {self.reach:g}")
         self.shortest = 0.4 * self.reach if shortest is None else float(shortest)
         if not 0 <= self.shortest < self.reach:
             raise ParameterError(
