@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -87,22 +87,15 @@ def fluxes_in_one_pass(
     return map_faces(_fluxes_of_cells, padded, counts, context, axis, by)
 
 
-def fluxes_by_kernels(
-    law: SolvedLaw,
-    padded: Variables,
-    carried: int,
-    ranges: list[Array] | None,
-    axis: int,
-    limits: Limits = None,
-) -> Variables:
-    """The same by one kernel on NVIDIA's GPUs, where it is translated, and by XLA elsewhere."""
+def fluxes_by_kernels(law: SolvedLaw, padded: Variables, *rest: Any) -> Variables:
+    """The same, of the same arguments, by one kernel on NVIDIA's GPUs where it is translated."""
 
     def by_xla(*padded: Array) -> Variables:
-        return fluxes_by_xla(law, padded, carried, ranges, axis, limits)
+        return fluxes_by_xla(law, padded, *rest)
 
     def by_kernel(*padded: Array) -> Variables:
         try:
-            return fluxes_in_one_pass(map_on_gpus, law, padded, carried, ranges, axis, limits)
+            return fluxes_in_one_pass(map_on_gpus, law, padded, *rest)
         except NotTranslatableError:
             return by_xla(*padded)
 
