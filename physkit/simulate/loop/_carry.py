@@ -77,8 +77,8 @@ class Carry(Module):
     - `observer_state`: what each observer has accumulated. `guards`: the same of each guard, with a
       `GuardState`.
     - `key`: a random key for dynamics with noise.
-    - `is_initial`: whether it is at step 0 and has not been observed yet: the next frames are one more. So it is
-      part of the structure, and a `lax.scan` over `simulate` starts from the carry after a first one.
+    - `is_initial`: whether it is at step 0 and has not been observed yet: the next frames are one more. It is
+      part of the structure, so that a `lax.scan` over `simulate` starts from the carry after a first one.
     """
 
     step: StepCount
