@@ -20,6 +20,7 @@ from physkit.geometry import (
     Outflow,
 )
 from physkit.geometry.transforms._transform_plan import AllToAll, plan_transform
+from physkit.observe.statistics._flux_spectrum import plane_of
 from physkit.parallel import Spmd, trace_collectives
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 
@@ -58,6 +59,15 @@ def _vector(periodic, kind, staggered):
     location = pk.spaces.Location(staggered)
     walls = {k: kind for k, wraps in enumerate(periodic) if not wraps} or None
     return pk.Field(noise(2, *grid.local_shape_at(location)), grid, location, walls, vector=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_plane_of_points_is_that_of_one_device(axis):
+    field = _vector((False, True), KINDS[2], (True, False))[0]
+    found = Spmd(SpmdFunction(lambda f: plane_of(f, axis, jnp.int32(5))), (2, 1))(
+        shard(field, (2, 1))
+    )
+    assert np.array_equal(found, np.stack([plane_of(field, axis, jnp.int32(5))] * 2))
 
 
 @pytest.mark.parametrize(

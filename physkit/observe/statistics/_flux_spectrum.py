@@ -275,4 +275,6 @@ def plane_of(field: Field, axis: int, index: Array) -> Array:
             keep = keep | (comm.axis_index(k) == comm.axis_size(k) - 1)
             plane = plane * grid.along_axis(k, keep.astype(plane.dtype))
     # The shared layer is zero on one of both: a sum of overlapping blocks is the whole.
-    return comm.psum(jax.lax.dynamic_update_slice(jnp.zeros(whole, x.dtype), plane, start))
+    # Of one type, whichever of them are a device's and whichever plain 0.
+    first_points = [jnp.asarray(first, jnp.int32) for first in start]
+    return comm.psum(jax.lax.dynamic_update_slice(jnp.zeros(whole, x.dtype), plane, first_points))
