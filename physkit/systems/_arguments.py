@@ -4,7 +4,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -26,8 +26,10 @@ R = TypeVar("R")
 
 # By the names of arguments, which mean the same in every system.
 _POSITIVE = {
-    "courant", "crossing", "cutoff", "density", "depth", "distance", "dt", "end", "gamma", "gravity", "length",
-    "mass", "mass_ratio", "packet_width", "peak", "reynolds", "size", "start", "stokes", "width",
+    "a", "bandwidth", "courant", "crossing", "cutoff", "density", "depth", "distance", "dt", "end", "energy",
+    "gamma", "gravity", "length", "lengths", "mach", "mass", "mass_ratio", "p_speed", "packet_width", "peak",
+    "prandtl", "rayleigh", "reynolds", "s_speed", "size", "speed", "speeds", "start", "stokes", "wavenumber",
+    "width",
 }  # fmt: skip
 _NOT_NEGATIVE = {
     "barrier", "diffusion", "diffusivity", "drag", "eccentricity", "load", "temperature", "thermal_speed",
@@ -55,6 +57,9 @@ def explain_system(build: Callable[P, R]) -> Callable[P, R]:
                 continue
             if name == "key":
                 bound.arguments[name] = as_key(value)
+            elif typing.get_origin(annotation) in (tuple, Sequence):
+                example = signature.parameters[name].default
+                bound.arguments[name] = _as_tuple(build.__name__, name, value, annotation, example)
             elif int in parts and bool not in parts and not parts & (_NUMBERS - {int, bool}):
                 bound.arguments[name] = _as_whole_number(build.__name__, name, value)
             elif parts & _NUMBERS and parts != {bool}:
@@ -62,6 +67,32 @@ def explain_system(build: Callable[P, R]) -> Callable[P, R]:
         return build(*bound.args, **bound.kwargs)
 
     return explain_call(checked)
+
+
+def _as_tuple(owner: str, name: str, value: Any, annotation: Any, example: Any) -> tuple[Any, ...]:
+    """A sequence as a tuple whose entries are checked, and counted where the annotation says how many.
+
+    - `example`: what the error shows, the default.
+    """
+    kinds = typing.get_args(annotation)
+    count = len(kinds) if typing.get_origin(annotation) is tuple and ... not in kinds else None
+    try:
+        entries = None if isinstance(value, str) else tuple(value)
+    except TypeError:  # a single number
+        entries = None
+    is_short = entries is not None and not entries and bool(example)
+    if entries is None or is_short or count not in (None, len(entries)):
+        such_as = "" if example is inspect.Parameter.empty else f", as {example}"
+        many = "several values" if count is None else f"{count} values"
+        raise ParameterError(
+            f"{owner}: {name} is a tuple of {many}{such_as}; got {describe(value)}"
+        )
+    if kinds[0] is int:
+        return tuple(_as_whole_number(owner, name, entry) for entry in entries)
+    if kinds[0] is float:
+        for entry in entries:
+            _require_number(owner, name, entry)
+    return entries
 
 
 def _as_whole_number(owner: str, name: str, value: Any) -> Any:

@@ -5,12 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physkit.core import ParameterError
 from physkit.observe import Integral
 from physkit.simulate import simulate
 from physkit.systems import (
     brusselator,
     burgers_wave,
     coherent_state,
+    electromagnetic_cavity,
     fisher_front,
     gray_scott,
     kdv_solitons,
@@ -28,6 +30,7 @@ FAST_CASES = (
     "test_every_system_runs[gray-scott]",
     "test_every_system_runs[string]",
     "test_a_string_is_upside_down_after_half_its_period",
+    "test_wrong_arguments_are_named",
 )
 
 SMALL = {
@@ -74,6 +77,22 @@ def test_every_system_runs(name):
     frames = jax.tree.leaves(result.frames)
     assert len(frames[0]) in (3, 5)
     assert any(float(jnp.max(abs(f[-1] - f[0]))) > 0 for f in frames)
+
+
+def test_wrong_arguments_are_named():
+    for build, words in (
+        (lambda: gray_scott(cells=64), r"cells is a tuple of 2 values, as \(128, 128\); got"),
+        (lambda: gray_scott(cells=(8, 8, 8)), "cells is a tuple of 2 values"),
+        (lambda: spinodal_decomposition(cells=()), "cells is a tuple of several values"),
+        (lambda: spinodal_decomposition(cells=(8, 8.5)), "cells must be a whole number"),
+        (lambda: electromagnetic_cavity(modes=3), "modes is a tuple of 2 values"),
+        (lambda: kdv_solitons((4.0, 1.0), (15.0,)), "2 speeds, 1 positions"),
+        (lambda: kdv_solitons((4.0, -1.0)), "speeds must be positive"),
+        (lambda: tunneling(energy=-1.0), "energy must be positive"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            build()
+    assert gray_scott(cells=[8, 8])[1].grid.shape == (8, 8)
 
 
 def test_a_front_is_faster_for_faster_growth():

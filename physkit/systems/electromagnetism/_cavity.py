@@ -20,11 +20,11 @@ from .._arguments import explain_system
 
 @explain_system
 def electromagnetic_cavity(
-    lengths: Sequence[float] = (1.0, 0.8, 0.6),
-    modes: Sequence[int] = (1, 2),
+    lengths: tuple[float, float, float] = (1.0, 0.8, 0.6),
+    modes: tuple[int, int] = (1, 2),
     permittivity: ArrayLike = 1.0,
     *,
-    cells: Sequence[int] = (20, 16, 12),
+    cells: tuple[int, int, int] = (20, 16, 12),
     courant: float = 0.9,
     every: int = 1,
 ) -> tuple[Simulation, ElectromagneticField]:

@@ -62,7 +62,8 @@ def settling_disk(
         ImmersedMotion((body,), "flow", ExternalWrench(_weight_in_fluid, component="disk")),
     )
     size = _WIDTH / cells
-    dt = min(courant * size / 8.0, 0.2 * size**2 / viscosity)
+    dt = courant * size / 8.0
+    dt = min(dt, 0.2 * size**2 / viscosity) if viscosity else dt
     frames = (
         Every(record, position=Positions("disk"), velocity=Velocities("disk")) if record else ()
     )

@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
-from physkit.core import explain_call
+from physkit.core import ParameterError, explain_call
 from physkit.fields import ElectromagneticField
 from physkit.fields.equations import Maxwell
 from physkit.geometry import Box, Grid
@@ -52,6 +52,8 @@ def weibel_instability(
 
     **Reference:** Weibel, Phys. Rev. Lett. 2, 83 (1959); Fried, Phys. Fluids 2, 337 (1959), for cold beams.
     """
+    if speed >= 1:
+        raise ParameterError(f"beams are slower than light, speed below 1; got {speed}")
     h = 2 * math.pi / (wavenumber * cells)
     box = Box(jnp.asarray([cells * h, _ROWS * h], dtype))
     grid, side = Grid(box, (cells, _ROWS)), max(1, round(math.sqrt(per_cell)))

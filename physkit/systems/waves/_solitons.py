@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from physkit.core import ParameterError
 from physkit.fields import Field
 from physkit.fields.equations import KortewegDeVries
 from physkit.geometry import Grid
@@ -47,6 +48,11 @@ def kdv_solitons(
     **Reference:** Zabusky & Kruskal, Phys. Rev. Lett. 15, 240 (1965); Drazin & Johnson, Solitons
     (1989), §4.3.
     """
+    if len(speeds) != len(positions):
+        raise ParameterError(
+            f"kdv_solitons: each soliton has a speed and a position; got {len(speeds)} speeds, "
+            f"{len(positions)} positions"
+        )
     grid = Grid([length], (cells,))
 
     def waves(x):
