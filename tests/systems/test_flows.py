@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from physkit.core import ObserverError
+from physkit.core import ObserverError, ParameterError
 from physkit.fields import Field, power_spectrum
 from physkit.fields.equations import NavierStokes, velocity_from_vorticity
 from physkit.geometry import Grid
@@ -15,6 +15,8 @@ from physkit.systems import (
     decaying_turbulence,
     kolmogorov_flow,
     random_vorticity,
+    rossby_haurwitz_wave,
+    stommel_gyre,
     taylor_green_2d,
     taylor_green_3d,
     taylor_green_vorticity,
@@ -25,6 +27,8 @@ from physkit.testing import check_observer
 FAST_CASES = (
     "test_taylor_green_in_the_plane",
     "test_dissipation_needs_an_equation",
+    "test_a_narrow_basin_takes_shorter_steps",
+    "test_a_wave_that_the_truncation_leaves_out_is_refused",
 )
 
 
@@ -81,6 +85,16 @@ def test_dissipation_needs_an_equation():
     alone = Simulation(RK4(lambda t, w: w * 0.0), dt=0.1, observers=Every(1, d=Dissipation()))
     with pytest.raises(ObserverError, match="an equation with a symbol"):
         simulate(alone, start, 1)
+
+
+def test_a_narrow_basin_takes_shorter_steps():
+    square, narrow = (stommel_gyre(8, width=width)[0].dt for width in (1e6, 1e5))
+    np.testing.assert_allclose(narrow, 0.1 * square, rtol=1e-12)
+
+
+def test_a_wave_that_the_truncation_leaves_out_is_refused():
+    with pytest.raises(ParameterError, match="degree 5, which truncation=4 leaves out"):
+        rossby_haurwitz_wave(4, wavenumber=4)
 
 
 def test_random_vorticity_has_the_prescribed_spectrum():

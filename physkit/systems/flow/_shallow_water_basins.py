@@ -62,7 +62,7 @@ def stommel_gyre(
         origin=0.0,
     )
     speed = math.sqrt(gravity * depth)  # of gravity waves, the fastest there are
-    dt = courant * length / cells / speed / 2
+    dt = courant * min(length, width) / cells / speed / 2
     frames = Every(record, depth=_depth_of) if record else ()
     return Simulation(RK4(flow), dt=dt, observers=frames), CGridShallowWaterState.of(grid, depth)
 

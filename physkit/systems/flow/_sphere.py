@@ -6,7 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import safe_maximum, safe_minimum
+from physkit.core import ParameterError, safe_maximum, safe_minimum
 from physkit.fields import Field
 from physkit.fields.equations import BarotropicVorticity, SphericalShallowWater
 from physkit.geometry import SphericalGrid
@@ -151,6 +151,11 @@ def rossby_haurwitz_wave(
 
     **Reference:** Haurwitz, J. Mar. Res. 3, 254 (1940); Williamson et al. (1992), test case 6.
     """
+    if truncation <= wavenumber:
+        raise ParameterError(
+            f"a wave of wavenumber {wavenumber} has degree {wavenumber + 1}, which truncation={truncation} "
+            "leaves out"
+        )
     grid, law = SphericalGrid(EARTH_RADIUS, truncation), BarotropicVorticity(EARTH_ROTATION)
     rate, number = 7.848e-6, wavenumber
 
