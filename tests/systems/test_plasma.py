@@ -11,7 +11,10 @@ from physkit.systems import (
 )
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
-FAST_CASES = ("test_a_quiet_start_holds_the_wave_alone[float32]",)
+FAST_CASES = (
+    "test_a_quiet_start_holds_the_wave_alone[float32]",
+    "test_few_particles_are_as_warm",
+)
 
 
 def test_a_quiet_start_holds_the_wave_alone(dtype):
@@ -24,6 +27,12 @@ def test_a_quiet_start_holds_the_wave_alone(dtype):
     np.testing.assert_allclose(
         np.average(electrons.velocity[:, 0] ** 2, weights=electrons.mass), 1.0, rtol=1e-3
     )
+
+
+def test_few_particles_are_as_warm():
+    _, electrons = plasma_wave(0.5, count=100, cells=32)
+    variance = np.average(electrons.velocity[:, 0] ** 2, weights=electrons.mass)
+    np.testing.assert_allclose(variance, 1.0, rtol=3e-3)
 
 
 def test_two_streams_keep_their_energy():

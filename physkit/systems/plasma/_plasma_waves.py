@@ -18,6 +18,7 @@ from .._arguments import explain_system
 # The least damped root of 1 + [1 + ζ Z(ζ)]/(kλ_D)² = 0 at kλ_D = 0.5, in units of the plasma frequency.
 LANDAU_FREQUENCY = 1.41566189
 LANDAU_DAMPING = -0.15335947
+_FEWEST_BEAMS = 8  # over ±5 v_T: their mean square speed is v_T² to 3·10⁻³
 
 
 @explain_system
@@ -43,12 +44,13 @@ def plasma_wave(
 
     - `wavenumber`: k; the box is 2π/k long.
     - `amplitude`: α.
-    - `count`, `cells`: of particles and mesh.
+    - `count`, `cells`: of particles and mesh; 16 particles a cell or more for a warm plasma.
     - `thermal_speed`: v_T; 0 for a cold plasma, which oscillates at the plasma frequency.
     - `dtype`: precision of the state.
     """
     length = 2 * math.pi / wavenumber
-    beams = max(1, count // (2 * cells)) if thermal_speed else 1
+    # Fewer beams than eight are no Maxwellian: of few particles more share a place.
+    beams = min(max(_FEWEST_BEAMS, count // (2 * cells)), count) if thermal_speed else 1
     per_beam = count // beams
     # Positions x with ∫₀ˣ (1 + α cos kx′) dx′ = `uniform`, the same in every beam: Newton's method, which
     # for α ≪ 1 converges in a few rounds.
@@ -103,7 +105,7 @@ def two_stream(
 ) -> tuple[Simulation, dict[str, Particles]]:
     """Two cold beams of electrons through each other, and the vortices that they roll up into.
 
-        (2D(ω))⁻¹: 1 = ½/(ω − ku)² + ½/(ω + ku)²
+        1 = ½/(ω − ku)² + ½/(ω + ku)²
 
     Each beam is a component; both act on the one mesh. The box holds the fastest growing wave,
     ku = √(3/8), which grows as exp(t/√8).
