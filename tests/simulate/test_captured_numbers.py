@@ -183,6 +183,21 @@ CHANGES = {
         + DECAY,
         "k['k'] = 3.0",
     ),
+    "dict that the rate itself is given": (
+        "import functools\ndef decay(k, t, y): return -k['k'] * y\nk = {'k': 1.0}\n"
+        "decay = functools.partial(decay, k)",
+        "k['k'] = 3.0",
+    ),
+    "object that the rate itself is given": (
+        SPRING + "import functools\ndef decay(t, y, spring): return -spring.k * y\n"
+        "spring = Spring()\ndecay = functools.partial(decay, spring=spring)",
+        "spring.k = 3.0",
+    ),
+    "list by default": ("ks = [1.0]\ndef decay(t, y, ks=ks): return -ks[0] * y", "ks[0] = 3.0"),
+    "array by default, of a keyword": (
+        "import numpy as np\nks = np.ones(2)\ndef decay(t, y, *, ks=ks): return -ks[0] * y",
+        "ks[0] = 3.0",
+    ),
     "method of an object": (
         SPRING + "spring = Spring()\ndef decay(t, y): return spring.rate(t, y)",
         "spring.set(3.0)",

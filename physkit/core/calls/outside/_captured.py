@@ -32,8 +32,8 @@ def drop_outdated_programs(*trees: Any) -> None:
     """Drop all compiled programs if a function or class of users in `trees` now reads something else outside.
 
     Numbers, arrays, texts and tuples, lists, dicts and modules of these are seen, in globals, closures,
-    attributes of objects, classes and modules of users, and functions of users that are called, which may be
-    defined anew. Not what the functions themselves change: lists that they fill, attributes that they set.
+    arguments by default and of partial, attributes of objects, classes and modules of users, and functions of
+    users that are called, which may be defined anew. Not what the functions themselves change: lists that they fill, attributes that they set.
 
     **Warns:** `PhyskitWarning` of what has changed, and of random numbers of NumPy, which a program repeats.
     """
@@ -94,11 +94,13 @@ def _warn_of_generators(name: str, generators: list[str]) -> None:
 
 
 def _named(owner: Any) -> Any:
+    if isinstance(owner, functools.partial):
+        return _named(owner.func)
     return owner if hasattr(owner, "__qualname__") else type(owner)
 
 
 def _owners(node: Any, depth: int) -> Iterator[Any]:
-    """Functions, methods of objects, and classes and objects of users in a tree."""
+    """Functions, methods of objects, partials, and classes and objects of users in a tree."""
     if depth == 0 or isinstance(node, jax.Array | np.ndarray | str | bytes | int | float | None):
         return
     if isinstance(node, types.MethodType):
@@ -107,6 +109,8 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
             yield node
     elif isinstance(node, functools.partial):
         yield from _owners((node.func, node.args, node.keywords), depth - 1)
+        if users_functions(node.func):
+            yield node
     elif isinstance(node, dict | list | tuple):
         entries = node.values() if isinstance(node, dict) else node
         for entry, _ in zip(entries, range(MAX_ENTRIES), strict=False):
@@ -127,7 +131,7 @@ def _owners(node: Any, depth: int) -> Iterator[Any]:
 
 
 def _reads_of(owner: Any) -> Reads:
-    """What a function, a method, or the methods of a class, read from outside."""
+    """What a function, a method, a partial, or the methods of a class, read from outside."""
     reads = Reads()
     if isinstance(owner, type):
         reads.add_class(owner)
@@ -135,6 +139,8 @@ def _reads_of(owner: Any) -> Reads:
         for function in users_functions(owner.__func__):
             reads.add_function(function)
         reads.add("self", owner.__self__)
+    elif isinstance(owner, functools.partial):
+        reads.add_partial(owner)
     else:
         reads.add_function(owner)
     return reads

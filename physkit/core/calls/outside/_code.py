@@ -63,6 +63,13 @@ def closure_values(function: types.FunctionType) -> dict[str, Any]:
     return found
 
 
+def default_values(function: types.FunctionType) -> dict[str, Any]:
+    """Names and values of the arguments that have defaults: lists among them may be filled with others."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    return dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
+
+
 def values_outside(function: types.FunctionType) -> dict[str, Any]:
     """What a function's code looks up in its closure and among globals, by the names in the code.
 

@@ -10,6 +10,7 @@ import equinox as eqx
 from ._code import (
     AttributeUse,
     attribute_use,
+    default_values,
     generators_outside,
     is_generator,
     is_users_class,
@@ -88,6 +89,14 @@ class Reads:
         self._called.append(function)
         self._add_reads_of(function)
 
+    def add_partial(self, function: functools.partial) -> None:
+        """Add what a function of users reads, and the arguments that it is given beforehand."""
+        for inner in users_functions(function.func):
+            self.add_function(inner)
+        given = dict(enumerate(function.args)) | function.keywords
+        for name, value in given.items():
+            self.add(f"argument {name} of partial", value)
+
     def add_class(self, cls: type) -> None:
         """Add what the methods of a class read, and attributes of the class itself."""
         for function in functions_of_class(cls):
@@ -147,7 +156,7 @@ class Reads:
         if function in self._seen:
             return
         self._seen.add(function)
-        for name, value in values_outside(function).items():
+        for name, value in (values_outside(function) | default_values(function)).items():
             self.add(name, value)
 
     def _all_called(self) -> list[types.FunctionType]:
