@@ -31,6 +31,9 @@ FAST_CASES = (
     "test_trajectories_are_h5md[free]",
     "test_fields_are_netcdf_and_vtkhdf_at_once[1]",
     "test_series_of_any_shape_and_kind",
+    "test_series_of_numbers_that_hdf5_lacks_and_of_none[bfloat16]",
+    "test_series_of_numbers_that_hdf5_lacks_and_of_none[empty]",
+    "test_series_of_numbers_that_hdf5_lacks_and_of_none[int4]",
     "test_readers_see_complete_frames_while_a_run_writes",
 )
 
@@ -220,6 +223,24 @@ def test_series_of_any_shape_and_kind(tmp_path):
         found["y"]
     assert "z (time: 4, axis_0: 2) complex128" in repr(found)
     assert found.provenance["series.h5"]["jax"] == jax.__version__
+
+
+@pytest.mark.parametrize(
+    ("like", "stored"),
+    [
+        (jnp.zeros((4, 2), jnp.bfloat16), np.float32),
+        (jnp.zeros((4, 2), jnp.int4), np.int8),
+        (jnp.zeros((4, 0, 3), jnp.float32), np.float32),
+    ],
+    ids=["bfloat16", "int4", "empty"],
+)
+def test_series_of_numbers_that_hdf5_lacks_and_of_none(tmp_path, like, stored):
+    frames = jnp.arange(like.size).reshape(like.shape).astype(like.dtype)
+    output(tmp_path, (Every(3, few=lambda now: now.t),), None, few=frames)
+    found = open_file(tmp_path)["few"]
+    assert found.dtype == stored
+    assert found.shape == like.shape
+    np.testing.assert_array_equal(found[:], np.asarray(frames).astype(stored))
 
 
 def test_each_interval_and_component_gets_its_own_file(tmp_path):

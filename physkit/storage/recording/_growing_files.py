@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import MismatchError
@@ -234,16 +235,22 @@ class OutputFile:
 def create_growing_dataset(
     group: h5py.Group, path: str, shape: tuple[int, ...], dtype: np.dtype | type
 ) -> h5py.Dataset:
-    """A dataset without frames, for frames of `shape`, whose chunks have checksums."""
+    """A dataset without frames, for frames of `shape`, whose chunks have checksums.
+
+    Numbers that only JAX has, bfloat16 or int4, are kept as float32 or int8, which hold them exactly.
+    """
     dtype = np.dtype(dtype)
+    if dtype.kind == "V":  # of ml_dtypes: HDF5 would make opaque bytes of them
+        dtype = np.dtype(np.float32 if jnp.issubdtype(dtype, jnp.floating) else np.int8)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     # A reader of one frame reads and checks a whole chunk: several small frames, or one large one.
     rows = int(np.clip(CHUNK_BYTES // max(size, 1), 1, _MAX_CHUNK_FRAMES))
     return group.create_dataset(
         path,
         shape=(0, *shape),
-        maxshape=(None, *shape),
-        chunks=(rows, *(max(n, 1) for n in shape)),  # HDF5 refuses chunks of extent 0
+        # HDF5 refuses chunks of extent 0, and h5py those that are larger than a dataset may grow.
+        maxshape=(None, *(n or None for n in shape)),
+        chunks=(rows, *(max(n, 1) for n in shape)),
         dtype=dtype,
         fletcher32=True,
     )
