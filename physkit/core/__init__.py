@@ -154,6 +154,10 @@ from .calls._ranges import (
     require_castable as require_castable,
     require_in_range as require_in_range,
 )
+from .calls._returned import (
+    as_state_like as as_state_like,
+    require_returned as require_returned,
+)
 from .calls._signs import (
     require_above as require_above,
     require_nonnegative as require_nonnegative,

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int
 
-from ._errors import ComponentError, DeclarationError, ShapeError
+from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
 from .calls._explain import describe
 from .calls._numbers_by_name import numbers_by_name
+from .calls._returned import require_returned
 from .numerics._products import scale_arrays
 
 Kind = TypeVar("Kind")  # of a component
@@ -277,8 +278,7 @@ def as_rate_of(state: State, rate: PyTree, term: str) -> Rate:
     components; `ShapeError` for what is no rate of a component.
     """
     rate = as_increment(rate)
-    if rate is None:
-        raise DeclarationError(f"{term} returned None: is there a return missing?")
+    require_returned(rate, term)
     if not isinstance(state, dict):
         return state.as_own_increment(rate) if _is_component(state) else rate
     if not isinstance(rate, dict):

@@ -18,6 +18,7 @@ from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
 from .calls._arguments import as_arguments
 from .calls._explain import describe
+from .calls._returned import require_returned
 from .numerics._matrix_products import at_full_precision
 
 
@@ -247,8 +248,7 @@ class Function(AbstractTendency):
         arguments = (clock.t, state) if self.args is None else (clock.t, state, self.args)
         signature = "(t, state)" if self.args is None else "(t, state, args)"
         rate = call_user_function(function, arguments, "a right-hand side", signature)
-        if rate is None:
-            raise DeclarationError("a right-hand side returned None: is there a return missing?")
+        require_returned(rate, "a right-hand side")
         if isinstance(rate, list | tuple) and isinstance(state, jax.Array):
             rate = jnp.asarray(rate)  # of a state that is one array, its entries in a list
         for leaf in jax.tree.leaves(rate):

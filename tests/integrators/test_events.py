@@ -86,12 +86,29 @@ def test_mistakes_are_named():
     for integrator, event, says in (
         (RK4(fall), Event(lambda t, x: x[0] < 0, same), "falls through zero"),
         (RK4(fall), Event(lambda t, x: x, same), "one number"),
+        (RK4(fall), Event(lambda t, x: None, same), "condition returned None"),
         (RK4(fall), Event(height, lambda t, x: x[:1]), r"float64\[1\] in the place of"),
+        (RK4(fall), Event(height, lambda t, x: None), "reset returned None"),
+        (RK4(fall), Event(height, lambda t, x: {"x": x}), "'x': .* in the place of"),
         (noisy, Event(height, same), "EulerMaruyama draws some"),
     ):
         sim = pk.Simulation(Events(integrator, event), dt=0.1)
         with pytest.raises(DeclarationError, match=says):
             pk.simulate(sim, jnp.array([0.5, 0.0]), 2, key=0)
+
+
+def test_a_reset_returns_lists_and_whole_numbers():
+    """As a right-hand side does."""
+    fall = pk.Function(lambda t, x: jnp.stack([x[1], -jnp.ones_like(x[0])]))
+    height = lambda t, x: x[0]
+    resets = lambda t, x: jnp.stack([0 * x[0], -x[1]]), lambda t, x: [0, -x[1]]
+    ends = [
+        pk.simulate(
+            pk.Simulation(Events(RK4(fall), Event(height, reset)), dt=0.5), jnp.array([0.5, 0.0]), 4
+        ).state
+        for reset in resets
+    ]
+    np.testing.assert_array_equal(*ends)
 
 
 @pytest.mark.parametrize(

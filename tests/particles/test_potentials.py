@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import ParameterError, ShapeError, cast_floats, param
+from physkit.core import DeclarationError, ParameterError, ShapeError, cast_floats, param
 from physkit.particles.forces import (
     WCA,
     AbstractPairPotential,
@@ -264,6 +264,15 @@ def test_derivatives_in_units_whose_r4_is_beyond_single_precision(name):
 class SumOfPairs(AbstractPairPotential):
     def energy(self, r):
         return jnp.sum(jnp.exp(-r))
+
+
+def test_an_energy_without_a_return_is_named():
+    class Forgotten(AbstractPairPotential):
+        def energy(self, r):
+            jnp.exp(-r)
+
+    with pytest.raises(DeclarationError, match=r"Forgotten.energy\(r\) returned None: is there"):
+        Forgotten().force_over_distance(DISTANCES**2)
 
 
 def test_an_energy_that_is_not_of_each_pair_is_refused():

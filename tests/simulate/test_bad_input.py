@@ -11,6 +11,7 @@ from physkit.core import (
     CapacityError,
     ClusterError,
     ComponentError,
+    DeclarationError,
     ObserverError,
     OverlapError,
     ParameterError,
@@ -81,6 +82,11 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
             lambda: springs(observers=[x_of]),
             ObserverError,
             "is not an observer; wrap quantities as",
+        ),
+        (
+            lambda: springs(guards="finite"),
+            ObserverError,
+            r"guards come in a list, as guards=\[Guard\(",
         ),
         (lambda: Every(0, x=x_of), ObserverError, "counts steps: 1, 2, …; got 0"),
         (lambda: check_interval(2.5), ObserverError, "counts steps: 1, 2, …; got 2.5"),
@@ -192,6 +198,37 @@ class Jump(AbstractOneStep):
 def test_a_step_of_ones_own_that_draws_needs_a_key(verb):
     with pytest.raises(ParameterError, match="this simulation needs noise: give a key"):
         verb(Simulation(Jump(), 0.1), jnp.ones(2), 1)
+
+
+class NoPair(AbstractOneStep):
+    def step(self, plan, clock, state, aux):
+        return state
+
+
+class OtherState(AbstractOneStep):
+    def step(self, plan, clock, state, aux):
+        return {"x": state["x"][:1]}, aux
+
+
+class OtherArguments(AbstractOneStep):
+    def step(self, clock, state):
+        return state
+
+
+@pytest.mark.parametrize(
+    ("integrator", "message"),
+    [
+        (NoPair(), r"NoPair.step returns the pair \(state, aux\); got"),
+        (OtherState(), r"OtherState.step returns .*: float64\[1\] in the place of float64\[2\]"),
+        (
+            OtherArguments(),
+            r"defines step\(self, clock, state\), .* step\(self, plan, clock, state, aux\)",
+        ),
+    ],
+)
+def test_a_step_of_another_form_is_named(integrator, message):
+    with pytest.raises(DeclarationError, match=message):
+        simulate(Simulation(integrator, dt=0.1), {"x": jnp.ones(2)}, 2)
 
 
 def test_a_complex_rate_of_a_real_state_says_how_to_start():

@@ -1,10 +1,12 @@
 """Methods that users call on terms and integrators: wrong arguments are explained as those of functions are."""
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
 
+from .._errors import DeclarationError
 from ._explain import explain_failure
 
 # What terms, equations and integrators are asked for, in scripts and by the loop.
@@ -25,6 +27,36 @@ def _explained(name: str, method: Callable) -> Callable:
         shown = kind if name == "__call__" else f"{kind}.{name}"
         bound = types.MethodType(method, self)
         with explain_failure(bound, shown, args, kwargs, (TypeError, AttributeError)):
-            return bound(*args, **kwargs)
+            try:
+                return bound(*args, **kwargs)
+            except TypeError:
+                _require_definition(self, name, method, args, kwargs)
+                raise
 
     return call
+
+
+def _require_definition(
+    owner: Any, name: str, method: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """**Errors:** `DeclarationError` for a method that takes other arguments than the one that it overrides,
+    where these were given.
+    """
+    if _takes(method, owner, args, kwargs):
+        return
+    for base in type(owner).__mro__[1:]:
+        inherited = vars(base).get(name)
+        if callable(inherited) and _takes(inherited, owner, args, kwargs):
+            own, asked = (", ".join(inspect.signature(f).parameters) for f in (method, inherited))
+            raise DeclarationError(
+                f"{type(owner).__name__} defines {name}({own}), and it is called as {name}({asked}): define it "
+                "with these arguments"
+            ) from None
+
+
+def _takes(method: Callable, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(method).bind(owner, *args, **kwargs)
+    except TypeError:
+        return False
+    return True

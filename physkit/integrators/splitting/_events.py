@@ -21,7 +21,9 @@ from physkit.core import (
     State,
     as_arguments,
     as_count,
+    as_state_like,
     call_user_function,
+    require_returned,
     static,
 )
 
@@ -53,7 +55,9 @@ class Event(Module):
 
     def value(self, clock: Clock, state: State) -> Float[Array, ""]:
         """The condition's number at `clock.t`."""
-        found = jnp.asarray(self._call(self.condition, clock, state))
+        found = self._call(self.condition, clock, state)
+        require_returned(found, "a condition")
+        found = jnp.asarray(found)
         if found.ndim:
             raise DeclarationError(f"a condition is one number; it returned shape {found.shape}")
         if not jnp.issubdtype(found.dtype, jnp.floating):
@@ -64,17 +68,7 @@ class Event(Module):
 
     def after(self, clock: Clock, state: State) -> State:
         """The state after the event."""
-        new = self._call(self.reset, clock, state)
-        if jax.tree.structure(new) != jax.tree.structure(state):
-            raise DeclarationError("a reset returns a state of the form that it was given")
-        for before, x in zip(jax.tree.leaves(state), jax.tree.leaves(new), strict=True):
-            kinds = [f"{jnp.result_type(v)}{list(jnp.shape(v))}" for v in (before, x)]
-            if kinds[0] != kinds[1]:
-                raise DeclarationError(
-                    f"a reset returns a state of the form that it was given: {kinds[1]} in the place of "
-                    f"{kinds[0]}"
-                )
-        return new
+        return as_state_like(state, self._call(self.reset, clock, state), "a reset")
 
     def _call(self, function: Callable, clock: Clock, state: State) -> Any:
         arguments = (clock.t, state) if self.args is None else (clock.t, state, self.args)

@@ -23,6 +23,7 @@ from physkit.core import (
     get_component,
     names_of_terms,
     put_component,
+    require_returned,
     static,
 )
 
@@ -96,6 +97,7 @@ class AbstractForce(AbstractTerm):
         def energy_at(position: Float[Array, "n d"]) -> Float[Array, ""]:
             moved = particles.replace(position=position)
             energy = self.energy(clock, put_component(state, self.component, moved))
+            require_returned(energy, f"the energy of {type(self).__name__}")
             if jnp.shape(energy):
                 raise ShapeError(
                     f"the energy of {type(self).__name__} is one number; it has shape "

@@ -1,6 +1,6 @@
 """The loop: nested repeats, one level per observer interval. It knows only `step`.
 
-Traced, so nothing here raises: faults are bits in `Health`, which the host reads after a chunk.
+Traced, so no number raises here: faults are bits in `Health`, which the host reads after a chunk.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +12,24 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
+    Aux,
     Clock,
+    DeclarationError,
     Fault,
     Frame,
     Health,
     Plan,
     PyTree,
+    State,
     StaticPart,
+    as_state_like,
     at_full_precision,
     collect_faults,
+    describe,
     poison_where,
     with_prescribed_values,
 )
+from physkit.integrators import AbstractIntegrator
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
 from ..adjoint.packing._packed_step import pack_step
@@ -53,7 +59,7 @@ def make_block_body(
     def one_step(carry: Carry, _: None = None) -> tuple[Carry, Frame]:
         sim, plan = model()
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-        state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
+        state, aux = _step(sim.integrator, plan, clock, carry)
         state, aux = migrate(sim, plan, clock, state, aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
 
@@ -66,6 +72,17 @@ def make_block_body(
 
     level = forward_level(adjoint.repeat, observe_level, merge)
     return nest_loops(prepare_step(one_step), intervals, level)
+
+
+def _step(
+    integrator: AbstractIntegrator, plan: Plan, clock: Clock, carry: Carry
+) -> tuple[State, Aux]:
+    """The state and the aux after a step, which an integrator of a user may return otherwise."""
+    after = integrator.step_lazy(plan, clock, carry.state, carry.aux)
+    name = f"{type(integrator).__name__}.step"
+    if not isinstance(after, tuple) or len(after) != 2:
+        raise DeclarationError(f"{name} returns the pair (state, aux); got {describe(after)}")
+    return as_state_like(carry.state, after[0], name), after[1]
 
 
 @at_full_precision

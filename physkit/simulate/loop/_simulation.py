@@ -26,13 +26,14 @@ from ..adjoint._nested_checkpoint import NestedCheckpoint
 
 def _as_tuple(
     observers: AbstractObserver | Iterable,  # of observers, which is what is checked here
+    name: str = "observers",
+    example: str = "Every(10, energy=TotalEnergy())",
 ) -> tuple[AbstractObserver, ...]:
     if isinstance(observers, AbstractObserver):
         return (observers,)
     if not isinstance(observers, Iterable) or isinstance(observers, str | type | dict):
         raise ObserverError(
-            f"observers come in a list, as observers=[Every(10, energy=TotalEnergy())]; got "
-            f"{describe(observers)}"
+            f"{name} come in a list, as {name}=[{example}]; got {describe(observers)}"
         )
     for one in observers:
         if not isinstance(one, AbstractObserver):
@@ -45,7 +46,7 @@ def _as_tuple(
 def _as_guards(
     guards: AbstractObserver | Iterable,  # of observers, which is what is checked here
 ) -> tuple[AbstractObserver, ...]:
-    found = _as_tuple(guards)
+    found = _as_tuple(guards, "guards", "Guard(10, lambda now: …)")
     # A condition of one's own may hold for NaN, as x > 0 in all but one place does: it comes in addition.
     if found and not any(isinstance(guard, Finite) for guard in found):
         return (*found, Finite())

@@ -33,7 +33,8 @@ def drop_outdated_programs(*trees: Any) -> None:
 
     Numbers, arrays, texts and tuples, lists, dicts and modules of these are seen, in globals, closures,
     arguments by default and of partial, attributes of objects, classes and modules of users, and functions of
-    users that are called, which may be defined anew. Not what the functions themselves change: lists that they fill, attributes that they set.
+    users that are called, which may be defined anew. Not what the functions themselves change: lists that they
+    fill, attributes that they set.
 
     **Warns:** `PhyskitWarning` of what has changed, and of random numbers of NumPy, which a program repeats.
     """

@@ -19,6 +19,7 @@ from physkit.core import (
     describe,
     ratio,
     replace_fields,
+    require_returned,
 )
 
 from ._table import read_table
@@ -55,8 +56,14 @@ class AbstractPairPotential(Module):
         **Errors:** `ShapeError` where `energy` returns no energy for each distance, but their sum, say.
         """
         r = jnp.sqrt(r2)
+
+        def energy_at(r: Float[Array, "..."]) -> Float[Array, "..."]:
+            energy = self.energy(r)
+            require_returned(energy, f"{type(self).__name__}.energy(r)")
+            return energy
+
         # All distances in one forward derivative: each energy depends on its own distance only.
-        energy, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
+        energy, slope = jax.jvp(energy_at, (r,), (jnp.ones_like(r),))
         # Tables of species may give more: energies of all pairs of species at one distance.
         if np.broadcast_shapes(jnp.shape(energy), r.shape) != jnp.shape(energy):
             raise ShapeError(
