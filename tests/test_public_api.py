@@ -33,7 +33,8 @@ PLUMBING = {
         "sample", "series_table", "span", "table", "tree",
     },
     "core": {
-        "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_key", "as_state", "count_of",
+        "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_key", "as_state",
+        "as_state_like", "count_of",
         "is_rectangular", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",
@@ -65,7 +66,7 @@ PLUMBING = {
         "ratio",
         "recomputed", "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "separate_kernels", "trace_linear_call", "called_program",
-        "require_castable", "require_component", "require_in_range",
+        "require_castable", "require_component", "require_in_range", "require_returned",
         "require_above", "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt",
         "scale_array", "safe_clip", "safe_max", "safe_maximum", "safe_minimum",
         "shard", "shift", "sum_rates", "times_i", "unshard", "vary_alike", "varying_axes", "where_safe",
