@@ -121,6 +121,13 @@ def test_wrong_derivatives_fail(function, tree, message):
         check_gradient(function, tree)
 
 
+def test_a_jump_of_the_second_derivative_nearby_is_no_fault():
+    """As of a shifted force, at whose cutoff a pair is by chance."""
+    check_gradient(
+        lambda x: jnp.sum(jnp.maximum(x - 1.00003, 0) ** 2) + x[1], jnp.array([1.0, 3.0])
+    )
+
+
 def test_wrong_reverse_mode_alone():
     with pytest.raises(AssertionError, match="automatic against differences"):
         check_gradient(wrong_backwards, TREE["a"], modes=("reverse",))
