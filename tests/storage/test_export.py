@@ -56,6 +56,9 @@ def test_one_frame_or_series_by_itself(tmp_path):
         with pytest.raises(ParameterError, match="no frame of series of 5 and fewer"):
             export(tmp_path / "r", tmp_path / "b.npz", frames=none)
     assert not (tmp_path / "b.npz").exists()
+    for wrong in (slice(0.0, 2.0), slice("0", None)):
+        with pytest.raises(ParameterError, match="one frame's number or a slice"):
+            export(tmp_path / "r", tmp_path / "b.npz", frames=wrong)
 
 
 def test_a_path_in_the_home(tmp_path, monkeypatch):

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from physkit.core import ParameterError, explain_call
 
 from .._atomic import to_path
@@ -48,9 +50,7 @@ def export(
     write = _WRITERS.get(target.suffix.lower())
     if write is None:
         raise ParameterError(f"{target}: cannot write {target.suffix!r}; known: {sorted(_WRITERS)}")
-    if not isinstance(frames, slice):
-        # The last frame is -1:None; -1:0 would be none.
-        frames = slice(None) if frames is None else slice(frames, frames + 1 or None)
+    frames = _as_slice(frames)
     # Writers turn ranges of frames into slices again. A backward range may end at −1, which a slice
     # takes for the last frame.
     if frames.step is not None and frames.step < 1:
@@ -63,6 +63,19 @@ def export(
         raise ParameterError(f"{frames} is no frame of series of {max(lengths)} and fewer")
     write(target, request)
     return target
+
+
+def _as_slice(frames: int | slice | None) -> slice:
+    """**Errors:** `ParameterError` for what is no number of a frame, and no slice of such."""
+    if frames is None:
+        return slice(None)
+    ends = (frames.start, frames.stop, frames.step) if isinstance(frames, slice) else (frames,)
+    if not all(isinstance(n, int | np.integer) or (n is None and len(ends) > 1) for n in ends):
+        raise ParameterError(
+            f"frames is one frame's number or a slice, slice(0, None, 10); got {frames!r}"
+        )
+    # The last frame is -1:None; -1:0 would be none.
+    return frames if isinstance(frames, slice) else slice(frames, frames + 1 or None)
 
 
 def _ignore(done: int, total: int) -> None:
