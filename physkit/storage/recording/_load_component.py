@@ -24,7 +24,8 @@ def load_component(series: Series, frame: int = -1, *, quiet: bool = False) -> P
 
     Particles get the cell, masses, charges and species of their file, in the order of their ids, and the
     velocities that were recorded with them; where none were, they are zero, with a warning. Fields are
-    periodic along every axis: their boundary conditions are not in the file.
+    periodic along every axis: their boundary conditions are not in the file. One with as many components as
+    axes is taken for a vector: `Field(u.data, u.grid, u.location)` of two species, say.
 
     **Arguments:** `series`: positions of particles, or a field. `frame`: its index; the last by default.
     `quiet`: leave out the warning, where velocities do not matter.
