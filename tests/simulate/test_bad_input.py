@@ -88,6 +88,11 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
             ObserverError,
             r"guards come in a list, as guards=\[Guard\(",
         ),
+        (
+            lambda: springs(observers=[Finite(4)]),
+            ObserverError,
+            r"a Finite among observers stops nothing: give guards=\[",
+        ),
         (lambda: Every(0, x=x_of), ObserverError, "counts steps: 1, 2, …; got 0"),
         (lambda: check_interval(2.5), ObserverError, "counts steps: 1, 2, …; got 2.5"),
         (lambda: Every(True, x=x_of), ObserverError, "counts steps"),

@@ -18,7 +18,7 @@ from physkit.core import (
     show_numbers,
 )
 from physkit.integrators import AbstractIntegrator
-from physkit.observe import AbstractObserver, Finite
+from physkit.observe import AbstractObserver, Finite, Guard
 
 from ..adjoint._adjoint import AbstractAdjoint
 from ..adjoint._nested_checkpoint import NestedCheckpoint
@@ -41,6 +41,19 @@ def _as_tuple(
                 f"{describe(one)} is not an observer; wrap quantities as Every(10, name=quantity)"
             )
     return tuple(observers)
+
+
+def _as_observers(
+    observers: AbstractObserver | Iterable,  # of observers, which is what is checked here
+) -> tuple[AbstractObserver, ...]:
+    found = _as_tuple(observers)
+    for one in found:
+        if isinstance(one, Guard | Finite):
+            raise ObserverError(
+                f"a {type(one).__name__} among observers stops nothing: give guards=[…]; "
+                "Every(10, holds=function) records a condition"
+            )
+    return found
 
 
 def _as_guards(
@@ -72,7 +85,7 @@ class Simulation(Module):
 
     integrator: AbstractIntegrator
     dt: Float[Array, ""] = param()
-    observers: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=())
+    observers: tuple[AbstractObserver, ...] = eqx.field(converter=_as_observers, default=())
     guards: tuple[AbstractObserver, ...] = eqx.field(converter=_as_guards, default=(Finite(),))
     adjoint: AbstractAdjoint = NestedCheckpoint()
     t0: Float[Array, ""] = param(0.0)
