@@ -211,8 +211,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         "Observers whose frame must stay true; `run` stops where one does not.",
         {
             "observe": (
-                "CourantLimit", "EnergyDrift", "Finite", "Guard", "NormDrift", "PositiveDensity",
-                "PositivityGuard",
+                "AbstractGuard", "CourantLimit", "EnergyDrift", "Finite", "Guard", "NormDrift",
+                "PositiveDensity", "PositivityGuard",
             ),
         },
     ),

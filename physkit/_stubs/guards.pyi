@@ -1,6 +1,7 @@
 # Written by `python tests/test_public_api.py` from `physkit/_names.py`.
 
 from physkit.observe import (
+    AbstractGuard as AbstractGuard,
     CourantLimit as CourantLimit,
     EnergyDrift as EnergyDrift,
     Finite as Finite,

@@ -1,10 +1,10 @@
 """A guard for simulations that have only so many steps in them."""
 
 from physkit.core import Frame, PyTree, static
-from physkit.observe import AbstractObserver, Snapshot
+from physkit.observe import AbstractGuard, Snapshot
 
 
-class StepLimit(AbstractObserver):
+class StepLimit(AbstractGuard):
     """Guard: no more than `count` steps were taken, for each of which there is one of `what`."""
 
     count: int = static()

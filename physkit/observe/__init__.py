@@ -6,6 +6,7 @@ from physkit.core import import_on_use as _import_on_use
 
 if TYPE_CHECKING:
     from ._observer import (
+        AbstractGuard as AbstractGuard,
         AbstractObserver as AbstractObserver,
         AbstractQuantity as AbstractQuantity,
         Every as Every,

@@ -196,7 +196,11 @@ class Every(AbstractObserver):
         return dict(self.outputs)
 
 
-class Finite(AbstractObserver):
+class AbstractGuard(AbstractObserver):
+    """An observer for `Simulation(guards=…)`: a run ends where a frame of it is not true."""
+
+
+class Finite(AbstractGuard):
     """Guard: every floating-point number of the state is finite.
 
     **Arguments:** `interval`: steps between checks; None for the end of each chunk only, which costs nothing:
@@ -210,7 +214,7 @@ class Finite(AbstractObserver):
         return {"finite": all_finite(snapshot.state)}, observer_state
 
 
-class Guard(AbstractObserver):
+class Guard(AbstractGuard):
     """Guard from a function of the snapshot that must return True.
 
         Guard(100, lambda now: jnp.max(jnp.abs(now.state.velocity)) < 50)

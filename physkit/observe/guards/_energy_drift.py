@@ -17,7 +17,7 @@ from physkit.core import (
 from physkit.particles import kinetic_energy
 
 from .._observer import (
-    AbstractObserver,
+    AbstractGuard,
     AbstractQuantity,
     QuantityLike,
     as_quantity,
@@ -35,7 +35,7 @@ class ReferenceEnergy(Module):
     scale: Float[Array, ""] = data()
 
 
-class EnergyDrift(AbstractObserver):
+class EnergyDrift(AbstractGuard):
     """Guard: the energy stays close to that of the first snapshot.
 
         |E − E(0)| ≤ tolerance · max(|E(0)|, K(0))

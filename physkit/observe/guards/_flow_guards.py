@@ -27,7 +27,7 @@ from physkit.fields import AbstractFieldGroup
 from physkit.geometry import Grid
 from physkit.integrators import total_signal_rate
 
-from .._observer import AbstractObserver, check_optional_interval
+from .._observer import AbstractGuard, check_optional_interval
 from .._snapshot import Snapshot
 
 
@@ -47,7 +47,7 @@ class PositivityViolation(Module):
     shape: tuple[int, ...] = static()
 
 
-class PositivityGuard(AbstractObserver):
+class PositivityGuard(AbstractGuard):
     """Guard: densities, pressures and depths stay positive; its error names the cell and the step.
 
         Simulation(…, guards=PositivityGuard())
@@ -138,7 +138,7 @@ class CourantViolation(Module):
     cfl: Float[Array, ""] = data()
 
 
-class CourantLimit(AbstractObserver):
+class CourantLimit(AbstractGuard):
     """Guard: no wave crosses more than `cfl` of a cell in a step.
 
         dt · max Σ_k |λ_k| / h_k ≤ cfl

@@ -7,12 +7,12 @@ from jaxtyping import Array, Float
 from physkit.core import Frame, ParameterError, as_parameter, concrete_value, param, static
 from physkit.quantum import DensityMatrix
 
-from .._observer import AbstractObserver, check_optional_interval
+from .._observer import AbstractGuard, check_optional_interval
 from .._snapshot import Snapshot
 from ..quantities._quantum_quantities import require_quantum_state
 
 
-class NormDrift(AbstractObserver):
+class NormDrift(AbstractGuard):
     """Guard: ⟨ψ|ψ⟩ of a vector, or Tr ρ of a density matrix, stays 1.
 
         |⟨ψ|ψ⟩ − 1| ≤ tolerance
@@ -45,7 +45,7 @@ class NormDrift(AbstractObserver):
         return {"norm": jnp.abs(total - 1) <= self.tolerance}, observer_state
 
 
-class PositiveDensity(AbstractObserver):
+class PositiveDensity(AbstractGuard):
     """Guard: no eigenvalue of a density matrix falls below −tolerance.
 
     The eigenvalues cost D³ operations: an interval of many steps is enough. A vector is positive by itself.

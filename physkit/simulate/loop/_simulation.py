@@ -18,7 +18,7 @@ from physkit.core import (
     show_numbers,
 )
 from physkit.integrators import AbstractIntegrator
-from physkit.observe import AbstractObserver, Finite, Guard
+from physkit.observe import AbstractGuard, AbstractObserver, Finite
 
 from ..adjoint._adjoint import AbstractAdjoint
 from ..adjoint._nested_checkpoint import NestedCheckpoint
@@ -48,7 +48,7 @@ def _as_observers(
 ) -> tuple[AbstractObserver, ...]:
     found = _as_tuple(observers)
     for one in found:
-        if isinstance(one, Guard | Finite):
+        if isinstance(one, AbstractGuard):
             raise ObserverError(
                 f"a {type(one).__name__} among observers stops nothing: give guards=[…]; "
                 "Every(10, holds=function) records a condition"
