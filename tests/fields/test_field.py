@@ -268,7 +268,7 @@ def test_a_rate_of_none_is_an_error(grid):
         pk.simulate(pk.Simulation(pk.RK4(lambda t, u: None), dt=0.1), u, 1)
     with pytest.raises(pk.errors.DeclarationError, match=r"function\(t, state\)"):
         pk.simulate(pk.Simulation(pk.RK4(lambda u: u), dt=0.1), u, 1)
-    with pytest.raises(pk.errors.ComponentError, match="moves a field, not Particles"):
+    with pytest.raises(pk.errors.ComponentError, match="moves a field, not a Particles"):
         pk.simulate(pk.Simulation(pk.RK4(Diffusion(1.0)), dt=0.1), pk.Particles([[0.0]]), 1)
 
 
