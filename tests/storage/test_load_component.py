@@ -68,10 +68,12 @@ def test_load_field_of_a_frame(tmp_path, d):
     state = {
         "rho": Field(0.0, grid),
         "flow": Field(0.0, grid, vector=True),
+        "species": Field(jnp.zeros((d, *shape)), grid),  # as many as axes, and no vector
         "face": Field(0.0, grid, grid.face("x")),
         "psi": Field(jnp.zeros(shape, complex), grid),
     }
     frames = {"rho": numbers(3, *shape), "flow": numbers(3, d, *shape), "face": numbers(3, *shape)}
+    frames["species"] = numbers(3, d, *shape)
     frames["psi"] = numbers(3, *shape) * (1 + 2j)
     output(tmp_path, (Every(1, **{name: FieldValues(name) for name in state}),), state, **frames)
     for name, values in frames.items():

@@ -80,7 +80,8 @@ class Simulation(Module):
     - `t0`: time at step 0.
 
     **Errors:** `ParameterError` for a step that is not positive, `ObserverError` for intervals that
-    do not divide one another and guards among observers, `DeclarationError` where integrator or adjoint are not instances of one.
+    do not divide one another and guards among observers, `DeclarationError` where integrator or adjoint are not
+    instances of one.
     """
 
     integrator: AbstractIntegrator

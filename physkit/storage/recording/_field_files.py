@@ -3,6 +3,7 @@
 Hard links make each netCDF variable a VTK cell data array too, so that values are stored once.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ _GROUP = "VTKHDF"  # VTK's reader looks for this name
 
 
 def make_field_file(
-    path: Path, field: Field, frames: dict[str, Any], dtype: np.dtype
+    path: Path, field: Field, frames: dict[str, Any], dtype: np.dtype, vectors: Collection[str] = ()
 ) -> OutputFile:
     """The file for frames of values of `field`, all of one interval.
 
@@ -34,6 +35,7 @@ def make_field_file(
     VTK wants x to run fastest. Complex values become two variables.
 
     **Arguments:** `frames`: shapes of the frames, by name. `dtype`: of the real variables in the file.
+    `vectors`: names of those whose components are those of vectors.
     """
     grid, d = field.grid, field.grid.dimension
     points = grid.local_shape_at(field.location)
@@ -96,6 +98,7 @@ def make_field_file(
                 scales.append(f"component_{column.stored_shape[-1]}")
             for k, scale in enumerate(scales):
                 variable.dims[k].attach_scale(file[scale])
+            variable.attrs["vector"] = np.int8(column.source in vectors)
             cells[column.path] = variable  # a hard link to the same dataset
 
     return OutputFile(path, "fields", (stream,), write_header)

@@ -72,7 +72,8 @@ def make_output_files(
         path = new_path("fields", component, ".vtkhdf")
         like = next(iter(group.values()))[0]
         shapes = {name: shape for name, (_, shape) in group.items()}
-        files.append(make_field_file(path, like, shapes, dtype))
+        vectors = [name for name, (field, _) in group.items() if field.vector]
+        files.append(make_field_file(path, like, shapes, dtype, vectors))
     if remaining:
         files.append(make_series_file(folder / "series.h5", remaining))
     return files
