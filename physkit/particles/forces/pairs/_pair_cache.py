@@ -1,5 +1,7 @@
 """The cache of a pair force: what it carries from step to step."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -20,6 +22,9 @@ class PairCache(Module):
 
     - `current`: particles that the neighbors are up to date for, in what observers are shown; None in a carry.
     """
+
+    # Of what is given instead of one.
+    advice: ClassVar[str] = "an integrator's init makes it, force.init(state), and its steps hand it on"
 
     neighbors: AbstractNeighbors | None
     quantum: Float[Array, "*b"] | None = data()
