@@ -322,7 +322,7 @@ pk.systems.taylor_green_2d(viscosity=-0.1) | viscosity must not be negative
 pk.systems.taylor_green_2d(resolution=16.5) | whole number from 1
 pk.systems.sod(cells="256") | whole number from 1
 pk.systems.tunneling(length=np.nan) | length must be finite
-force(pk.core.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), atoms, None) | integrator's init makes it, force.init(state)
+force(pk.core.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), atoms, None) | init makes it, force.init(state)
 class Own(pk.AbstractPairPotential): pass; Own() | `energy(self, r)`
 class Own(pk.LennardJones): pass | which is final
 """

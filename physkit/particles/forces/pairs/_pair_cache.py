@@ -24,7 +24,9 @@ class PairCache(Module):
     """
 
     # Of what is given instead of one.
-    advice: ClassVar[str] = "an integrator's init makes it, force.init(state), and its steps hand it on"
+    advice: ClassVar[str] = (
+        "an integrator's init makes it, force.init(state), and its steps hand it on"
+    )
 
     neighbors: AbstractNeighbors | None
     quantum: Float[Array, "*b"] | None = data()
