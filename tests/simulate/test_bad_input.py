@@ -1,6 +1,7 @@
 """Bad input raises a clear error before the first chunk, or at its end."""
 
 import warnings
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from physkit.core import (
     PhyskitWarning,
     ShapeError,
     require_castable,
+    static,
 )
 from physkit.geometry import Box
 from physkit.integrators import RK4, AbstractOneStep, Lie, VelocityVerlet
@@ -25,7 +27,7 @@ from physkit.observe import Every, Finite, Guard
 from physkit.observe._observer import check_interval
 from physkit.parallel import ProcessGroup
 from physkit.particles import Particles
-from physkit.particles.forces import Coulomb, HarmonicTrap, LennardJones
+from physkit.particles.forces import AbstractForce, Coulomb, HarmonicTrap, LennardJones
 from physkit.simulate import Simulation, init, run, simulate
 from physkit.simulate.distributed._sharded_carry import ShardedCarry
 from physkit.simulate.driver._compatibility import require_no_run
@@ -359,3 +361,22 @@ def test_a_run_that_no_memory_holds_is_a_clear_error():
     sim = Simulation(RK4(lambda t, y: -y), dt=0.1, observers=[Every(1, huge=huge)])
     with pytest.raises(CapacityError, match=r"does not fit into the memory .*Out of memory"):
         run(sim, jnp.ones(2), 2, progress=False)
+
+
+def test_a_random_key_is_no_quantity():
+    sim = springs(observers=(Every(1, key=lambda now: jax.random.key(0)),))
+    with pytest.raises(ObserverError, match="a quantity returns numbers of the snapshot"):
+        simulate(sim, particles(), 1)
+
+
+def test_an_energy_of_a_force_without_a_return_is_named():
+    class NoReturn(AbstractForce):
+        component: str | None = static(default=None)
+        conserves_momentum: ClassVar[bool] = False
+
+        def energy(self, clock, state, cache=None):
+            jnp.sum(state.position)
+
+    sim = Simulation(VelocityVerlet(NoReturn()), dt=0.1)
+    with pytest.raises(DeclarationError, match="the energy of NoReturn returned None: is there a"):
+        simulate(sim, particles(), 1)
