@@ -118,7 +118,7 @@ PLUMBING = {
         "write_atomically", "write_dataframe", "write_table",
     },
     "fit": {
-        "AUDIT_FILE", "FIT_FILE", "SAMPLES_FILE", "read_samples", "write_samples",
+        "AUDIT_FILE", "FIT_FILE", "SAMPLES_FILE", "element_labels", "read_samples", "write_samples",
         "AbstractErrors", "AbstractMethod", "AbstractSearch", "Attempt", "Coordinates", "FisherSpectrum",
         "FramesAt", "GradientGrowth", "History", "LossProgram", "ObjectiveInputs", "Problem",
         "ReweightedAverage", "SearchHistory", "SearchOutcome", "SearchRequest", "SearchStart",

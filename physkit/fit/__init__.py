@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from .solve._coordinates import (
         Coordinates as Coordinates,
+        element_labels as element_labels,
         make_coordinates as make_coordinates,
     )
     from .solve._fit import fit as fit

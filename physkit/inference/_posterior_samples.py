@@ -9,7 +9,7 @@ import numpy as np
 
 from physkit.core import ConvergenceError, ParameterError, PyTree, as_device_array
 from physkit.ensemble import Ensemble, SweepAxis
-from physkit.fit import read_samples, write_samples
+from physkit.fit import element_labels, read_samples, write_samples
 from physkit.simulate import Simulation
 from physkit.storage import to_path
 
@@ -247,19 +247,11 @@ def collect_samples(
     found = jax.jit(by_draw)(z)
     values = {name: np.asarray(found[name]) for name in posterior.names}  # JAX sorts names
     chains, draws = z.shape[:2]
+    labels = element_labels(tuple(values), tuple(x.shape[2:] for x in values.values()))
     table = np.concatenate([x.reshape(chains, draws, -1) for x in values.values()], axis=2)
     return PosteriorSamples(
-        posterior, ensemble, values, value_labels(values), table.astype(float),
+        posterior, ensemble, values, labels, table.astype(float),
         kept["log_density"], kept["energy"], kept["acceptance"], kept["num_steps"],
         kept["is_divergent"].astype(bool), kept["step_size"][:, -1], num_chains, max_steps,
         posterior.is_proper,
     )  # fmt: skip
-
-
-def value_labels(values: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """A name for every number of `[chains draws *shape]` arrays."""
-    labels = []
-    for name, x in values.items():
-        for index in np.ndindex(*x.shape[2:]):
-            labels.append(f"{name}[{', '.join(map(str, index))}]" if index else name)
-    return tuple(labels)

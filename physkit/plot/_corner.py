@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from physkit.core import ParameterError, ShapeError, explain_call
+from physkit.fit import element_labels
 from physkit.inference import PosteriorSamples
 
 from ._style import INK, PALETTE, apply_style, style
@@ -89,19 +90,15 @@ def corner(
     return panels
 
 
-def _table_by_name(samples: Mapping[str, Numbers]) -> tuple[np.ndarray, list[str]]:
+def _table_by_name(samples: Mapping[str, Numbers]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Draws by name as one table `[draws v]`, and the labels of its columns."""
-    columns, labels = [], []
-    for name, values in samples.items():
-        array = np.asarray(values, float)
-        if array.ndim == 0 or len(array) != len(np.atleast_1d(next(iter(samples.values())))):
-            raise ShapeError(
-                f"samples by name are [draws *shape], as many draws of each; got {array.shape} of {name!r}"
-            )
-        columns.append(array.reshape(len(array), -1))
-        places = np.ndindex(*array.shape[1:])
-        labels += [f"{name}[{', '.join(map(str, k))}]" if k else str(name) for k in places]
-    return np.concatenate(columns, axis=1) if columns else np.zeros((0, 0)), labels
+    arrays = {str(name): np.asarray(values, float) for name, values in samples.items()}
+    counts = {x.shape[:1] for x in arrays.values()}
+    if len(counts) != 1 or () in counts:
+        shapes = {name: x.shape for name, x in arrays.items()}
+        raise ShapeError(f"samples by name are [draws *shape], as many draws of each; got {shapes}")
+    table = np.concatenate([x.reshape(len(x), -1) for x in arrays.values()], axis=1)
+    return table, element_labels(tuple(arrays), tuple(x.shape[1:] for x in arrays.values()))
 
 
 def _label(ax: Axes, labels: Sequence[str], row: int, column: int, count: int) -> None:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import bounded_loop
+from physkit.core import bounded_loop, custom_jvp
 
 LIMIT = 20
 
@@ -123,3 +123,20 @@ def test_what_turns_hand_on_comes_back_as_the_same_array():
     slope = jax.grad(lambda k: run(x, k)[0] * run(x, k)[1])(k)
     expected = jax.grad(lambda k: k * k * jnp.sin(k * jnp.sin(k * jnp.sin(x))))(k)
     np.testing.assert_allclose(slope, expected, rtol=1e-12)
+
+
+def test_the_last_turn_is_not_computed_again():
+    """Nothing starts where it ends: n turns are computed forward, n − 1 again, and n for their derivatives."""
+    turns = []
+
+    @custom_jvp
+    def counted(x):
+        return jax.pure_callback(lambda x: (turns.append(1), x)[1], x, x)
+
+    counted.defjvp(lambda primals, tangents: (counted(*primals), tangents[0]))
+
+    def run(x):
+        return bounded_loop(lambda i, x: jnp.sin(counted(x)), x, jnp.asarray(3), limit=5)
+
+    jax.block_until_ready(jax.jit(jax.value_and_grad(run))(jnp.asarray(0.7)))
+    assert len(turns) == 3 + 2 + 3

@@ -33,7 +33,7 @@ def test_draws_by_name():
     assert [ax.get_xlabel() for ax in panels[2]] == ["k", "x[0]", "x[1]"]
     assert panels[1, 1].lines[0].get_xdata()[0] == np.median(draws["x"][:, 0])
     plt.close("all")
-    with pytest.raises(pk.errors.ShapeError, match=r"as many draws of each; got .* of 'x'"):
+    with pytest.raises(pk.errors.ShapeError, match=r"as many draws of each; got .*'x': \(4,\)"):
         pk.plot.corner({"k": np.ones(3), "x": np.ones(4)})
     with pytest.raises(pk.errors.ParameterError, match=r"samples of x\[1\] are not all finite"):
         pk.plot.corner({**draws, "x": draws["x"] + [0.0, np.nan]})
