@@ -134,6 +134,7 @@ from .calls._conversions import (
     as_key as as_key,
     as_state as as_state,
     count_of as count_of,
+    is_random_key as is_random_key,
     is_rectangular as is_rectangular,
     note_precision as note_precision,
 )

@@ -26,6 +26,7 @@ from physkit.core import (
     call_user_function,
     describe,
     get_component,
+    is_random_key,
     replace_fields,
     static,
 )
@@ -138,16 +139,11 @@ class Expression(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> PyTree:
         value = call_user_function(self.function, (snapshot,), "a quantity", "(snapshot)")
         leaves = jax.tree.leaves(value)
-        if not leaves or not all(eqx.is_array_like(x) and not _is_key(x) for x in leaves):
+        if not leaves or not all(eqx.is_array_like(x) and not is_random_key(x) for x in leaves):
             raise ObserverError(
                 f"a quantity returns numbers of the snapshot; this one returned {describe(value)}"
             )
         return value
-
-
-def _is_key(x: Any) -> bool:
-    """Whether it is a random key, which is an array of no numbers."""
-    return jnp.issubdtype(jnp.result_type(x), jax.dtypes.prng_key)
 
 
 # What users may give where a quantity is expected.

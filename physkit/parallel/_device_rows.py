@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
-from physkit.core import PyTree
+from physkit.core import PyTree, is_random_key
 
 
 def row_sharding(
@@ -43,7 +43,7 @@ def shard_rows(tree: PyTree, sharding: NamedSharding) -> PyTree:
     def shard(x: PyTree) -> PyTree:
         if isinstance(x, jax.core.Tracer) or not _is_local(x):
             return x
-        if _is_key(x):
+        if is_random_key(x):
             return _map_key_data(shard, x)
         # Each process copies the rows of its own devices only. (`device_put` to devices of other processes
         # would first compare the values of all processes.)
@@ -76,7 +76,7 @@ def to_default_device(tree: PyTree) -> PyTree:
     def copy(x: PyTree) -> PyTree:
         if isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array) or not _is_local(x):
             return x
-        if _is_key(x):
+        if is_random_key(x):
             return _map_key_data(copy, x)
         # By way of the host: an array made from NumPy is not committed to its device, so that JAX
         # combines it with arrays of any other. One made by `device_put` would raise there.
@@ -121,7 +121,7 @@ def _regroup_rows(tree: PyTree, sharding: NamedSharding) -> PyTree:
     """The same rows on the same devices, as parts of arrays over more or fewer devices: no copy."""
 
     def regroup(x: PyTree) -> PyTree:
-        if _is_key(x):
+        if is_random_key(x):
             return _map_key_data(regroup, x)
         parts = [shard.data for shard in x.addressable_shards]
         global_shape = (sharding.mesh.size, *x.shape[1:])
@@ -144,7 +144,7 @@ def replicated_row(x: PyTree) -> PyTree:
     """The row of one device, for arrays whose rows are all equal."""
     if _is_local(x):
         return x[0]
-    if _is_key(x):
+    if is_random_key(x):
         return _map_key_data(replicated_row, x)
     # Any row that this process holds: to index the array would start a program on all devices.
     return jax.numpy.asarray(x.addressable_shards[0].data)[0]
@@ -156,7 +156,7 @@ def gather_to_host(tree: PyTree) -> PyTree:
     def gather(x: PyTree) -> PyTree:
         if _is_local(x):
             return x
-        if _is_key(x):
+        if is_random_key(x):
             return _map_key_data(lambda data: jax.numpy.asarray(gather(data)), x)
         return multihost_utils.process_allgather(x, tiled=True)
 
@@ -172,7 +172,3 @@ def _map_key_data(function: Callable[[PyTree], PyTree], key: PyTree) -> PyTree:
 def _is_local(x: PyTree) -> bool:
     """Whether this process holds all of `x`, as it does of anything but JAX arrays."""
     return not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or x.is_fully_addressable
-
-
-def _is_key(x: PyTree) -> bool:
-    return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)

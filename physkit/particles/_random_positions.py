@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, concrete_value
+from physkit.core import ParameterError, ShapeError, concrete_value, is_random_key
 from physkit.geometry import AbstractSpace
 
 ATTEMPTS = 200  # mean number of tries per particle after which the density counts as out of reach
@@ -113,5 +113,5 @@ def _cell(space: AbstractSpace) -> np.ndarray:
 def _seed(key: Array | int | np.integer) -> list[int] | int:
     if isinstance(key, int | np.integer):
         return int(key)
-    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    words = jax.random.key_data(key) if is_random_key(key) else key
     return np.asarray(words).ravel().tolist()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import PyTree
+from physkit.core import PyTree, is_random_key
 
 # How closely numbers must agree, by kind of comparison and precision: one table for all checks.
 # kind: (float32, float64), relative to the largest number that is compared
@@ -45,14 +45,9 @@ def leaves_by_name(tree: PyTree, prefix: str = "") -> dict[str, Any]:
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in pairs}
 
 
-def is_key(x: ArrayLike) -> bool:
-    """Whether `x` is a typed random key."""
-    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
 def to_numpy(leaf: PyTree) -> Any:
     """A leaf as numbers that can be compared; random keys by their words."""
-    return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+    return np.asarray(jax.random.key_data(leaf) if is_random_key(leaf) else leaf)
 
 
 def check_structure(computed: PyTree, expected: PyTree, what: str) -> None:

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import AbstractTerm, Module, PyTree, as_parameter
+from physkit.core import AbstractTerm, Module, PyTree, as_parameter, is_random_key
 
-from ._compare import check_equal, is_key, leaves_by_name, typical_magnitude
+from ._compare import check_equal, leaves_by_name, typical_magnitude
 
 
 def flatten_floats(tree: PyTree) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
@@ -158,7 +158,7 @@ def stack_members(members: list[Any]) -> tuple[Any, Any]:
 
 def stack_leaves(*leaves: Any) -> Any:
     """Arrays along a new first axis, on the host (random keys where they are)."""
-    if is_key(leaves[0]):
+    if is_random_key(leaves[0]):
         return jnp.stack(leaves)
     return jax.device_put(np.stack([np.asarray(x) for x in leaves]))
 

@@ -19,6 +19,7 @@ from physkit.core import (
     FileInUseError,
     MismatchError,
     find_growables,
+    is_random_key,
 )
 from physkit.observe import Every
 from physkit.storage import (
@@ -48,7 +49,7 @@ def all_kinds_of_leaves():
 
 
 def same_bits(a, b):
-    bits = lambda x: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+    bits = lambda x: np.asarray(jax.random.key_data(x) if is_random_key(x) else x)
     leaves = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return jax.tree.structure(a) == jax.tree.structure(b) and all(
         x is y or (bits(x).dtype == bits(y).dtype and bits(x).tobytes() == bits(y).tobytes())
@@ -56,15 +57,11 @@ def same_bits(a, b):
     )
 
 
-def _is_key(x):
-    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
 def zeros_of(tree):
     """The same structure with other numbers."""
     zero = lambda x: (
         (np if isinstance(x, np.ndarray) else jnp).zeros_like(x)
-        if isinstance(x, jax.Array | np.ndarray) and not _is_key(x)
+        if isinstance(x, jax.Array | np.ndarray) and not is_random_key(x)
         else x
     )
     return jax.tree.map(zero, tree)

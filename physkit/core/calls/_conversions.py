@@ -38,7 +38,7 @@ def as_key(key: KeyLike | None) -> Key | None:
         )
     if isinstance(key, int | np.integer):
         return _key_from_seed(int(key))
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+    if is_random_key(key):
         shape = key.shape
     elif key.dtype == jnp.uint32 and key.ndim:  # as `jax.random.PRNGKey` makes them
         shape = key.shape[:-1]
@@ -53,6 +53,11 @@ def as_key(key: KeyLike | None) -> Key | None:
             f"one key is needed, got an array of {list(shape)} keys: take one, keys[0], or use jax.vmap"
         )
     return jnp.asarray(key)
+
+
+def is_random_key(x: object) -> bool:
+    """Whether `x` is a typed random key, or an array of them."""
+    return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _key_from_seed(seed: int) -> Key:

@@ -10,6 +10,7 @@ import numpy as np
 from .._errors import DeclarationError
 from .._types import PyTree
 from ._concrete import is_concrete
+from ._conversions import is_random_key
 
 
 def numbers_by_name(tree: PyTree) -> Any:
@@ -36,7 +37,7 @@ def _by_name(tree: PyTree) -> Any:
     if isinstance(tree, tuple | list):
         parts = [_by_name(part) for part in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    if isinstance(tree, jax.Array) and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.prng_key):
+    if is_random_key(tree):
         return np.asarray(jax.random.key_data(tree))
     # Functions and text are no numbers.
     is_number = isinstance(tree, jax.Array | np.ndarray | np.generic | bool | int | float | complex)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 
 from .._module import replace_fields
 from .._types import PyTree
+from ..calls._conversions import is_random_key
 from ..numerics._batching import cond_for_batch
 from ..numerics._custom_jvp import custom_jvp
 from ..numerics._linear_call import linear_call, vary_alike
@@ -135,10 +136,6 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
-def _is_key(x: Array) -> bool:
-    return jnp.issubdtype(x.dtype, jax.dtypes.extended)
-
-
 class _Map:
     """One of the two maps, for a loop of this form; by identity a part of the cache keys of programs."""
 
@@ -181,7 +178,7 @@ class _Backward(_Map):
         turn = eqx.combine(varying, fixed, self.form)
         leaves, form = jax.tree.flatten(carry)
         # One array of each dtype: a GPU stores each by a launch of its own.
-        layout = ArrayLayout.of(leaves, [None if _is_key(x) else "carry" for x in leaves])
+        layout = ArrayLayout.of(leaves, [None if is_random_key(x) else "carry" for x in leaves])
 
         def join(carry: PyTree) -> PyTree:
             return layout.join(vary_alike(jax.tree.leaves(carry)))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from physkit.core import ParameterError, PyTree, SelectionError, ShapeError
+from physkit.core import ParameterError, PyTree, SelectionError, ShapeError, is_random_key
 from physkit.fit import Selection, select
 
 from ._sweep_axes import KEY, STATE, Design, Model, SweepAxis, as_value_array, as_value_arrays
@@ -107,7 +107,7 @@ def _values_by_leaf(axis: SweepAxis, names: Sequence[str]) -> list[Any]:
 
 def _check_values(name: str, given: Any, leaf: Any, index: tuple) -> Any:
     """`given` as an array `[points, *shape of the leaf]` that the leaf's dtype can hold."""
-    if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
+    if is_random_key(given):
         values: Any = given
     else:
         values = np.asarray(given)
@@ -144,7 +144,7 @@ def _holds_exactly(dtype: np.dtype, values: np.ndarray) -> bool:
 
 def _check_keys(values: ArrayLike) -> jax.Array | np.ndarray:
     """Random keys, or the whole numbers that seed them."""
-    if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jax.dtypes.prng_key):
+    if is_random_key(values):
         if values.ndim != 1:
             raise ShapeError(f"keys must have shape [points]; got {list(values.shape)}")
         return values
@@ -201,7 +201,7 @@ def _resolve_states(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
 
 
 def _stack(column: Sequence[Any]) -> jax.Array | np.ndarray:
-    if isinstance(column[0], jax.Array) and jnp.issubdtype(column[0].dtype, jax.dtypes.prng_key):
+    if is_random_key(column[0]):
         return jnp.stack(column)
     return np.stack([np.asarray(x) for x in column])
 

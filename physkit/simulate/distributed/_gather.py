@@ -21,6 +21,7 @@ from physkit.core import (
     PyTree,
     State,
     concrete_value,
+    is_random_key,
     poison_where,
 )
 from physkit.geometry import AXES, concatenate_blocks
@@ -66,8 +67,7 @@ def _gather_leaf(
     part = x.shape[1 + time_axes :]  # without the axes of devices and time
     if part == whole:
         # Random keys cannot be compared as numbers.
-        is_key = jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
-        numbers = None if is_key else concrete_value(x)
+        numbers = None if is_random_key(x) else concrete_value(x)
         if numbers is None:
             return _poison_unless_replicated(x)
         if not _is_replicated(numbers):

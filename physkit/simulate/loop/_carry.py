@@ -25,6 +25,7 @@ from physkit.core import (
     at_full_precision,
     concrete_value,
     data,
+    is_random_key,
     static,
     with_prescribed_values,
     with_tangent_of,
@@ -200,7 +201,7 @@ def follow_parameters(sim: Simulation, carry: Carry) -> Carry:
     is_other = _communicator(carry.state).pmax(is_other.astype(jnp.int32)) > 0
 
     def choose(a: Array, b: Array) -> Array:
-        if a is b or jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+        if a is b or is_random_key(a):
             return a
         if not jnp.issubdtype(a.dtype, jnp.inexact):
             return jnp.where(is_other, b, a)

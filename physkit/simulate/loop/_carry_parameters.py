@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import PyTree
+from physkit.core import PyTree, is_random_key
 
 from ._array_notes import ArrayNotes
 from ._carry import Carry
@@ -52,7 +52,7 @@ def _is_same(a: PyTree, b: PyTree) -> bool:
         return not (eqx.is_array(a) or eqx.is_array(b)) and bool(a == b)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+    if is_random_key(a):
         a, b = jax.random.key_data(a), jax.random.key_data(b)
     # Numbers that are not finite are the same as themselves.
     return np.asarray(a).tobytes() == np.asarray(b).tobytes()

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import MismatchError, PyTree, explain_call
+from physkit.core import MismatchError, PyTree, explain_call, is_random_key
 from physkit.parallel import addressable_rows
 
 from .._atomic import to_path, write_atomically
@@ -31,7 +31,6 @@ from ._tree_description import (
     describe_tree,
     fingerprint,
     is_array,
-    is_key,
     leaves_by_path,
     list_differences,
 )
@@ -112,7 +111,7 @@ def save_checkpoint(
     for leaf_path, leaf in leaves_by_path(tree).items():
         if is_array(leaf):
             # A random key is stored as its words, and the name of its generator beside them.
-            key = str(jax.random.key_impl(leaf)) if is_key(leaf) else None
+            key = str(jax.random.key_impl(leaf)) if is_random_key(leaf) else None
             data = jax.random.key_data(leaf) if key else leaf
             row_indices, array = (
                 (None, np.asarray(data)) if set_id is None else addressable_rows(data)

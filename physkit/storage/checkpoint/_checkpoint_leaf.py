@@ -6,19 +6,19 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from physkit.core import PyTree, as_device_array
+from physkit.core import PyTree, as_device_array, is_random_key
 
 from .._untrusted_hdf5 import damaged_error
 from ._checkpoint_bytes import read_storable
 from ._checkpoint_shards import CheckpointSource, assemble_rows
-from ._tree_description import checksum, is_key
+from ._tree_description import checksum
 
 Number = bool | int | float | complex
 
 
 def leaf_spec(leaf: PyTree) -> tuple[tuple[int, ...], np.dtype, str | None]:
     """Shape and dtype of the stored array, and the generator of a random key; None where it is no key."""
-    if is_key(leaf):
+    if is_random_key(leaf):
         data = jax.eval_shape(jax.random.key_data, leaf)
         return data.shape, np.dtype(data.dtype), str(jax.random.key_impl(leaf))
     return tuple(leaf.shape), np.dtype(leaf.dtype), None

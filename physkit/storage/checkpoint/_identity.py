@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import PyTree
+from physkit.core import PyTree, is_random_key
 from physkit.parallel import versions
 
 from ._tree_description import (
@@ -18,7 +18,6 @@ from ._tree_description import (
     describe_tree,
     digest,
     is_array,
-    is_key,
     leaves_by_path,
 )
 
@@ -153,7 +152,7 @@ def describe_numbers(
 
 def describe_array(leaf: Any) -> str:
     """An array as text: few numbers in full, many by checksum, and a sketch that rounding hardly changes."""
-    if is_key(leaf):
+    if is_random_key(leaf):
         words = np.asarray(jax.random.key_data(leaf))
         return f"{jax.random.key_impl(leaf)}{list(leaf.shape)} {_content(words)}"
     array = np.asarray(leaf)

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import is_literal
+from physkit.core import is_literal, is_random_key
 
 from ._tree_description import describe_static
 
@@ -102,7 +102,7 @@ def _aval(aval: Any) -> str:
 
 def _array(x: Any) -> str:
     """A constant of a program, by its bytes."""
-    if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if is_random_key(x):
         return f"{x.dtype} {_array(jax.random.key_data(x))}"
     try:
         array = np.asarray(x)

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractGrowable, PyTree, closure_values, printable
+from physkit.core import AbstractGrowable, PyTree, closure_values, is_random_key, printable
 
 from ._version_vocabulary import TODAY, Vocabulary
 
@@ -27,11 +27,6 @@ NUMBER_TYPES = (bool, int, float, complex)
 def is_array(x: object) -> bool:
     """Whether `x` is an array, on a device or the host."""
     return isinstance(x, jax.Array | np.ndarray | np.generic)
-
-
-def is_key(x: object) -> bool:
-    """Whether `x` is an array of typed random keys."""
-    return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def is_growable(x: object) -> bool:
@@ -190,7 +185,7 @@ def _holds_functions(value: object) -> bool:
 
 def _host_array(x: PyTree) -> np.ndarray:
     """An array, or the words of a random key, on the host."""
-    return np.asarray(jax.random.key_data(x) if is_key(x) else x)
+    return np.asarray(jax.random.key_data(x) if is_random_key(x) else x)
 
 
 def _describe_values(function: types.FunctionType, depth: int) -> str:

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._conversions import is_random_key
 from ._code import attribute_use
 
 MAX_ENTRIES, MAX_DEPTH, _MAX_BYTES = 1000, 6, 2**24
@@ -81,7 +82,7 @@ def _name_of_key(key: Any) -> str:
 def _digest_of_array(x: np.ndarray | jax.Array) -> Hashable:
     if isinstance(x, jax.core.Tracer) or (isinstance(x, jax.Array) and x.is_deleted()):
         return None
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if is_random_key(x):
         return str(x.dtype), _digest_of_array(jax.random.key_data(x))
     is_here = isinstance(x, np.ndarray) or x.is_fully_addressable
     is_plain = not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) and x.dtype != object
