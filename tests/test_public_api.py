@@ -33,8 +33,8 @@ PLUMBING = {
         "sample", "series_table", "span", "table", "tree",
     },
     "core": {
-        "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_key", "as_state",
-        "as_state_like", "count_of",
+        "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_generator", "as_key",
+        "as_state", "as_state_like", "count_of",
         "is_random_key", "is_rectangular", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",

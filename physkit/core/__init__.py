@@ -131,6 +131,7 @@ from .calls._conversions import (
     KeyLike as KeyLike,
     as_arrays as as_arrays,
     as_count as as_count,
+    as_generator as as_generator,
     as_key as as_key,
     as_state as as_state,
     count_of as count_of,

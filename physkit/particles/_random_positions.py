@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, concrete_value, is_random_key
+from physkit.core import ParameterError, ShapeError, as_generator, concrete_value
 from physkit.geometry import AbstractSpace
 
 ATTEMPTS = 200  # mean number of tries per particle after which the density counts as out of reach
@@ -43,7 +43,7 @@ def random_positions(
     d, gap = cell.shape[0], float(distance)
     if count < 0 or not gap >= 0:
         raise ParameterError(f"count and distance must not be negative; got {count}, {distance}")
-    generator = np.random.default_rng(_seed(key))
+    generator = as_generator(key)
     if gap == 0:
         fractions = generator.random((count, d))
     else:
@@ -108,10 +108,3 @@ def _cell(space: AbstractSpace) -> np.ndarray:
         if cell is not None:
             return np.asarray(cell, float)
     raise ParameterError(f"random positions need a cell to fill, a Box or Triclinic; got {space!r}")
-
-
-def _seed(key: Array | int | np.integer) -> list[int] | int:
-    if isinstance(key, int | np.integer):
-        return int(key)
-    words = jax.random.key_data(key) if is_random_key(key) else key
-    return np.asarray(words).ravel().tolist()

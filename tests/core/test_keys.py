@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from physkit.core import as_key
+from physkit.core import DeclarationError, ParameterError, as_generator, as_key
 
 
 @pytest.mark.parametrize("doubles", [False, True])
@@ -18,3 +18,25 @@ def test_all_bits_of_a_seed_count(doubles):
             np.testing.assert_array_equal(
                 jax.random.key_data(as_key(seed)), jax.random.key_data(jax.random.key(seed))
             )
+
+
+def test_a_generator_of_the_host_follows_from_whole_numbers_and_keys():
+    for seeds in [(7,), (np.int64(2**40),), (3, 1)]:
+        expected = np.random.default_rng([int(x) for x in seeds]).random()
+        assert as_generator(*seeds).random() == expected
+    key = jax.random.key(5)
+    words = np.asarray(jax.random.key_data(key))
+    for k in (key, jax.random.PRNGKey(5)):
+        assert as_generator(k).random() == np.random.default_rng(words).random()
+    assert as_generator(7).random() == np.random.default_rng(7).random()
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ParameterError, match="whole number"):
+        as_generator(seed)
+
+
+def test_a_traced_key_makes_no_generator():
+    with pytest.raises(DeclarationError, match="not inside of jit"):
+        jax.jit(lambda key: as_generator(key).random())(jax.random.key(0))

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import ComponentError, ObserverError, ParameterError, ShapeError
+from .._errors import ComponentError, DeclarationError, ObserverError, ParameterError, ShapeError
 from .._types import Key, State
+from ._concrete import is_concrete
 from ._explain import describe
 
 KeyLike: TypeAlias = Any  # a JAX random key, or a whole number from which one is made
@@ -53,6 +54,31 @@ def as_key(key: KeyLike | None) -> Key | None:
             f"one key is needed, got an array of {list(shape)} keys: take one, keys[0], or use jax.vmap"
         )
     return jnp.asarray(key)
+
+
+def as_generator(*seeds: KeyLike) -> np.random.Generator:
+    """NumPy's generator of random numbers, for what is drawn on the host.
+
+    - `seeds`: whole numbers from 0, or JAX random keys.
+
+    **Errors:** `ParameterError` for anything else; `DeclarationError` for a traced key.
+    """
+    words: list[int] = []
+    for seed in seeds:
+        if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+            if seed < 0:
+                raise ParameterError(f"a seed is a whole number from 0; got {seed}")
+            words.append(int(seed))
+            continue
+        key = as_key(seed)
+        if key is None:
+            raise ParameterError("a seed is a whole number from 0 or a JAX random key; got None")
+        if not is_concrete(key):
+            raise DeclarationError(
+                "these random numbers are drawn before the program is compiled: not inside of jit, grad or vmap"
+            )
+        words += np.ravel(jax.random.key_data(key) if is_random_key(key) else key).tolist()
+    return np.random.default_rng(words)
 
 
 def is_random_key(x: object) -> bool:

@@ -11,6 +11,7 @@ from physkit.core import (
     PyTree,
     ShapeError,
     as_count,
+    as_generator,
     count_of,
     explain_call,
     explain_class,
@@ -86,7 +87,7 @@ def random(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
 
     - `ranges`: `ParameterRange(where, low, high)`, one for each quantity.
     """
-    generator = np.random.default_rng(seed)
+    generator = as_generator(seed)
     shape = (_as_members(members), len(_check_ranges(ranges)))
     return _from_unit_cube(generator.random(shape), ranges)
 
@@ -102,7 +103,7 @@ def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Des
     """
     from scipy.stats import qmc  # here: it takes a noticeable part of a second to import
 
-    sampler = qmc.LatinHypercube(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
+    sampler = qmc.LatinHypercube(len(_check_ranges(ranges)), rng=as_generator(seed))
     return _from_unit_cube(sampler.random(_as_members(members)), ranges)
 
 
@@ -127,7 +128,7 @@ def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
         raise ParameterError(
             f"a Sobol design has a power of two of members: {near} or {2 * near}, not {members}"
         )
-    sampler = qmc.Sobol(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
+    sampler = qmc.Sobol(len(_check_ranges(ranges)), rng=as_generator(seed))
     return _from_unit_cube(sampler.random_base2(members.bit_length() - 1), ranges)
 
 
@@ -150,7 +151,7 @@ def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0)
         raise ParameterError(
             "the data leave some fitted numbers open: their standard errors are infinite"
         )
-    generator = np.random.default_rng(seed)
+    generator = as_generator(seed)
     # The covariance is of all fitted numbers in one row, arrays flattened, in the order of the values.
     sizes = [np.size(v) for v in fitted.values.values()]
     center = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])

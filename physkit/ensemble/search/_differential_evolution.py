@@ -2,11 +2,10 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Key, ParameterError, static
+from physkit.core import Key, ParameterError, as_generator, static
 
 from ._evolution import (
     AbstractEvolution,
@@ -61,7 +60,8 @@ class DifferentialEvolution(AbstractEvolution):
         return require_population(self.population, max(20, 10 * dims), 4, "DifferentialEvolution")
 
     def begin(self, key: Key, z: Float[Array, " p"], members: int) -> "_Members":
-        noise = _generator(key).normal(size=(members, z.size))
+        # On the host: a generation is a few thousand numbers, and JAX's generator compiles for seconds.
+        noise = as_generator(key).normal(size=(members, z.size))
         first = np.asarray(z) + (self.sigma * noise).astype(z.dtype)
         # Whatever their losses are: the first population replaces itself.
         return _Members(first, np.full(members, np.inf, z.dtype), is_first=True)
@@ -71,7 +71,7 @@ class DifferentialEvolution(AbstractEvolution):
     ) -> tuple[Float[np.ndarray, "m p"], "_Members"]:
         if state.is_first:
             return state.population, state
-        generator, population = _generator(key), state.population
+        generator, population = as_generator(key), state.population
         a, b, c = self._partners(generator, np.argmin(state.losses), members)
         weight = np.asarray(generator.uniform(*self.weight), population.dtype)
         mutant = population[a] + weight * (population[b] - population[c])
@@ -119,8 +119,3 @@ class _Members(NamedTuple):
     population: Float[np.ndarray, "m p"]
     losses: Float[np.ndarray, " m"]
     is_first: bool
-
-
-def _generator(key: Key) -> np.random.Generator:
-    """Numbers of the host: a generation is a few thousand, and JAX's generator compiles for seconds."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)))

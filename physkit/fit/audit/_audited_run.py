@@ -9,7 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import AbstractComponent, Key, ObjectiveError, PyTree, State, find_growables
+from physkit.core import (
+    AbstractComponent,
+    Key,
+    ObjectiveError,
+    PyTree,
+    State,
+    as_generator,
+    find_growables,
+)
 from physkit.simulate import Result, Simulation, init, simulate
 
 Outputs: TypeAlias = dict[str, Array]
@@ -59,7 +67,7 @@ class AuditedRun:
                 raise ObjectiveError(
                     f"the value itself is not finite after {steps} steps: {name}. See diagnose"
                 )
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         sizes = {
             name: float(np.max(np.abs(x), initial=0)) for name, x in self.outputs_at_start.items()
         }

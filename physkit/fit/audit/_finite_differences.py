@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from physkit.core import as_generator
+
 from ._audited_run import AuditedRun
 
 Increments = list[tuple[float, float]]  # (h, what the projection gains with the step h)
@@ -104,7 +106,7 @@ def random_direction(x: Array | np.ndarray, seed: tuple[int, ...]) -> np.ndarray
 
     Of others each as large as the leaf's root mean square, 1 for a leaf of zeros.
     """
-    rng = np.random.default_rng(seed)
+    rng = as_generator(*seed)
     x = np.asarray(x)
     finite = np.where(np.isfinite(x), x, 0)
     scale = np.sqrt(np.mean(np.abs(finite) ** 2)) or 1.0

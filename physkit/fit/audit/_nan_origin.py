@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractTerm, Aux, Cache, Clock, Key, PyTree, State
+from physkit.core import AbstractTerm, Aux, Cache, Clock, Key, PyTree, State, as_generator
 from physkit.observe import Snapshot
 from physkit.simulate import Carry, Simulation, init
 
@@ -25,7 +25,7 @@ def find_nan_origin(
     step_forward = eqx.filter_jit(_step)
     for _ in range(steps):
         carries.append(step_forward(bare_sim, carries[-1]))
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     by_state, by_aux = _random_like(_floats((carries[-1].state, carries[-1].aux)), rng)
     # Caches get no cotangents of their own: only what they do to the state counts.
     cotangents = (by_state, jax.tree.map(jnp.zeros_like, by_aux))

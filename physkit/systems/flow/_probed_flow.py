@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import PyTree, as_parameter, find
+from physkit.core import PyTree, as_generator, as_parameter, find
 from physkit.coupling import interpolate
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport, velocity_from_vorticity
@@ -89,7 +89,7 @@ def probed_flow(
 
 def probe_flow(steps: int = 250, noise: float = 0.05, *, seed: int = 0) -> ProbedFlow:
     """Simulate the true flow on a grid twice as fine as the fit's, and measure it."""
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     place = rng.uniform(0.3, 2 * np.pi - 0.3, (PROBES, 2))
     # A finer grid: on the fit's own, its discretization errors would cancel and flatter it.
     sim, fine = probed_flow(resolution=128, place=place)
@@ -161,7 +161,7 @@ def _velocity_at(place: ArrayLike | None):
 def _eddies(resolution: int, seed: int) -> Field:
     """Random waves up to |k| = 5, root mean square 2, the same on every grid."""
     grid = Grid(Box(jnp.full(2, 2 * jnp.pi)), (resolution, resolution))
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     x, y = (np.asarray(c) for c in grid.coordinates())
     total = np.zeros(grid.shape)
     for kx in range(-5, 6):
