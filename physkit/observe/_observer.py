@@ -20,6 +20,7 @@ from physkit.core import (
     ObserverError,
     PyTree,
     State,
+    StepCount,
     StorageKind,
     all_finite,
     as_count,
@@ -138,6 +139,10 @@ class Expression(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> PyTree:
         value = call_user_function(self.function, (snapshot,), "a quantity", "(snapshot)")
+        if isinstance(value, StepCount):
+            raise ObserverError(
+                "a step number is recorded with every frame: result[name].steps; a quantity returns other numbers"
+            )
         leaves = jax.tree.leaves(value)
         if not leaves or not all(eqx.is_array_like(x) and not is_random_key(x) for x in leaves):
             raise ObserverError(

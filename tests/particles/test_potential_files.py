@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import DamagedFileError, ParameterError, ShapeError
+from physkit.core import DamagedFileError, FileError, ParameterError, ShapeError
 from physkit.particles.forces import (
     EmbeddedAtom,
     ManyBody,
@@ -46,6 +46,9 @@ def test_setfl_files(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(DamagedFileError, match="no setfl file"):
         read_setfl(tmp_path / "text")
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(FileError, match="cannot be read"):
+            read_setfl(path)
 
 
 def test_elements_of_a_setfl_file_are_those_of_the_particles(tmp_path):

@@ -369,6 +369,13 @@ def test_a_random_key_is_no_quantity():
         simulate(sim, particles(), 1)
 
 
+def test_a_step_number_is_no_quantity():
+    """It was recorded as two numbers, its high and its low word."""
+    sim = springs(observers=(Every(1, step=lambda now: now.clock.step),))
+    with pytest.raises(ObserverError, match=r"recorded with every frame: result\[name\]\.steps"):
+        simulate(sim, particles(), 1)
+
+
 def test_an_energy_of_a_force_without_a_return_is_named():
     class NoReturn(AbstractForce):
         component: str | None = static(default=None)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from physkit.core import DamagedFileError, ParameterError
+from physkit.core import DamagedFileError, FileError, ParameterError
 
 from ._embedded_atom import EmbeddedAtom
 
@@ -27,8 +27,8 @@ def read_setfl(path: str | Path, elements: Sequence[str] | None = None) -> Embed
     - `elements`: those of species 0, 1, …, such as `particles.species_names`; in the order of the file if left
       out.
 
-    **Errors:** `DamagedFileError` for a file that is cut short, or is no setfl file; `ParameterError` for an
-    element that it has no tables of.
+    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is no
+    setfl file; `ParameterError` for an element that it has no tables of.
 
     **Reference:** Daw, Foiles & Baskes, Mater. Sci. Rep. 9, 251 (1993); the LAMMPS manual, pair_style eam.
     """
@@ -56,8 +56,8 @@ def read_funcfl(*paths: str | Path) -> EmbeddedAtom:
     Several files make an alloy, whose tables are brought to the finest grid by cubic splines; its species are
     in the order of the files.
 
-    **Errors:** `DamagedFileError` for a file that is cut short, or is no funcfl file; `ParameterError` without
-    a file.
+    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is no
+    funcfl file; `ParameterError` without a file.
 
     **Good values:** copper, Foiles' universal functions (`Cu_u3.eam`): −3.54 eV per atom at a = 3.615 Å.
 
@@ -122,7 +122,10 @@ def _at(
 
 
 def _read(path: str | Path, kind: str, parse: Callable[[list[str]], Any]) -> Any:
-    lines = Path(path).read_text(errors="replace").splitlines()
+    try:
+        lines = Path(path).expanduser().read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
     try:
         return parse(lines)
     except (ValueError, IndexError) as error:
