@@ -141,8 +141,8 @@ class Expression(AbstractQuantity):
         value = call_user_function(self.function, (snapshot,), "a quantity", "(snapshot)")
         if isinstance(value, StepCount):
             raise ObserverError(
-                "a quantity returns numbers of the snapshot, not a StepCount, which is two: every frame has its "
-                "time, result.times[name], and in files its step, too"
+                "a quantity returns numbers of the snapshot, not a StepCount, which is two: every frame has "
+                "its time, result.times[name], and in files its step, too"
             )
         leaves = jax.tree.leaves(value)
         if not leaves or not all(eqx.is_array_like(x) and not is_random_key(x) for x in leaves):

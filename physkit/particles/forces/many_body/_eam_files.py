@@ -27,8 +27,8 @@ def read_setfl(path: str | Path, elements: Sequence[str] | None = None) -> Embed
     - `elements`: those of species 0, 1, …, such as `particles.species_names`; in the order of the file if left
       out.
 
-    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is no
-    setfl file; `ParameterError` for an element that it has no tables of.
+    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is
+    no setfl file; `ParameterError` for an element that it has no tables of.
 
     **Reference:** Daw, Foiles & Baskes, Mater. Sci. Rep. 9, 251 (1993); the LAMMPS manual, pair_style eam.
     """
@@ -56,8 +56,8 @@ def read_funcfl(*paths: str | Path) -> EmbeddedAtom:
     Several files make an alloy, whose tables are brought to the finest grid by cubic splines; its species are
     in the order of the files.
 
-    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is no
-    funcfl file; `ParameterError` without a file.
+    **Errors:** `FileError` for a file that cannot be read; `DamagedFileError` for one that is cut short, or is
+    no funcfl file; `ParameterError` without a file.
 
     **Good values:** copper, Foiles' universal functions (`Cu_u3.eam`): −3.54 eV per atom at a = 3.615 Å.
 
