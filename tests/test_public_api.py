@@ -35,7 +35,7 @@ PLUMBING = {
     "core": {
         "ADVICE", "Count", "KeyLike", "as_arguments", "as_arrays", "as_count", "as_generator", "as_key",
         "as_state", "as_state_like", "count_of",
-        "is_random_key", "is_rectangular", "describe",
+        "is_none", "is_random_key", "is_rectangular", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",
         "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",

@@ -247,6 +247,7 @@ from .numerics._tangents import (
     barrier_on_the_way_back as barrier_on_the_way_back,
     barrier_on_the_way_forward as barrier_on_the_way_forward,
     instantiate_zero_tangents as instantiate_zero_tangents,
+    is_none as is_none,
     kept_for_derivative as kept_for_derivative,
     nonzero_tangents as nonzero_tangents,
     partition_by_tangent as partition_by_tangent,

@@ -20,6 +20,7 @@ from .calls._explain import describe
 from .calls._numbers_by_name import numbers_by_name
 from .calls._returned import require_returned
 from .numerics._products import scale_arrays
+from .numerics._tangents import is_none
 
 Kind = TypeVar("Kind")  # of a component
 
@@ -316,7 +317,7 @@ def _sum_rates(rates: Sequence[Rate]) -> Rate:
         names = dict.fromkeys(name for rate in rates for name in rate)
         return {name: _sum_rates([rate.get(name) for rate in rates]) for name in names}
     # None counts as a leaf, so that partial rates have the same structure as full ones.
-    leaves, trees = zip(*(jax.tree.flatten(rate, is_leaf=_is_none) for rate in rates), strict=True)
+    leaves, trees = zip(*(jax.tree.flatten(rate, is_leaf=is_none) for rate in rates), strict=True)
     for tree in trees[1:]:
         if tree != trees[0]:
             raise ShapeError(
@@ -334,7 +335,3 @@ def _sum_leaves(terms: Sequence[Array | None]) -> Array | None:
 
 def _identity(x: Array) -> Array:
     return x
-
-
-def _is_none(x: PyTree) -> bool:
-    return x is None

@@ -37,7 +37,7 @@ def partition_by_tangent(tree: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree
         def keep(tangent: PyTree, x: PyTree) -> PyTree:
             return x if (tangent is not None) == with_tangent else None
 
-        return jax.tree.map(keep, tangents, tree, is_leaf=_is_none)
+        return jax.tree.map(keep, tangents, tree, is_leaf=is_none)
 
     return select(True), select(False)
 
@@ -52,10 +52,11 @@ def instantiate_zero_tangents(out: PyTree, tangents: PyTree) -> PyTree:
         is_float = jnp.issubdtype(x.dtype, jnp.inexact)
         return np.zeros(x.shape, x.dtype if is_float else jax.dtypes.float0)
 
-    return jax.tree.map(instantiate, out, tangents, is_leaf=_is_none)
+    return jax.tree.map(instantiate, out, tangents, is_leaf=is_none)
 
 
-def _is_none(x: PyTree) -> bool:
+def is_none(x: PyTree) -> bool:
+    """Whether `x` is None: what `is_leaf` of a map over a tree with symbolic zeros is."""
     return x is None
 
 

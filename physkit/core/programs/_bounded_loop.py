@@ -15,7 +15,7 @@ from ..calls._conversions import is_random_key
 from ..numerics._batching import cond_for_batch
 from ..numerics._custom_jvp import custom_jvp
 from ..numerics._linear_call import linear_call, vary_alike
-from ..numerics._tangents import instantiate_zero_tangents, nonzero_tangents
+from ..numerics._tangents import instantiate_zero_tangents, is_none, nonzero_tangents
 from ._array_layout import FEW_NUMBERS, ArrayLayout
 
 Turn = Callable[[Int[Array, ""], PyTree], PyTree]
@@ -120,7 +120,7 @@ def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree
 
     after = _loop(turn, carry, count, limit, _tangents_of_scan)
     # Only what has a tangent is differentiated by; of a carry all numbers get one in some turn.
-    is_varying = jax.tree.map(lambda t: t is not None, varying_tangents, is_leaf=_is_none)
+    is_varying = jax.tree.map(lambda t: t is not None, varying_tangents, is_leaf=is_none)
     varying, fixed = eqx.partition(arrays, is_varying)
     floats = eqx.filter(carry, eqx.is_inexact_array)
     carry_tangents = jax.tree.map(
@@ -130,10 +130,6 @@ def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree
     residuals = varying, fixed, carry, count
     linear = varying_tangents, carry_tangents
     return after, linear_call(*maps, residuals, linear, result=carry_tangents)
-
-
-def _is_none(x: Any) -> bool:
-    return x is None
 
 
 class _Map:

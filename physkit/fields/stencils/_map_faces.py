@@ -15,6 +15,7 @@ from physkit.core import (
     PyTree,
     StaticPart,
     custom_jvp,
+    is_none,
     linear_call,
     nonzero_tangents,
     partition_by_tangent,
@@ -180,7 +181,7 @@ class _Cotangent:
     def __init__(self, stencil: _Stencil, dots: PyTree) -> None:
         self.stencil = stencil
         self.moves, self.context_moves = jax.tree.map(
-            lambda dot: None if dot is None else True, dots, is_leaf=_is_none
+            lambda dot: None if dot is None else True, dots, is_leaf=is_none
         )
 
     def __call__(self, primals: PyTree, cotangents: Arrays) -> PyTree:
@@ -260,7 +261,7 @@ class _BackCotangent:
 
     def __init__(self, maps: _Cotangent, dots: PyTree) -> None:
         self.maps = maps
-        self.moves = jax.tree.map(lambda dot: None if dot is None else True, dots, is_leaf=_is_none)
+        self.moves = jax.tree.map(lambda dot: None if dot is None else True, dots, is_leaf=is_none)
 
     def __call__(self, primals: PyTree, cotangents: PyTree) -> PyTree:
         varying, fixed = partition_by_tangent(primals, self.moves)
@@ -325,7 +326,3 @@ def _by_xla(stencil: _Stencil, arrays: Arrays, context: PyTree) -> Arrays:
 
 def _of_varying(function: Callable[..., PyTree], fixed: PyTree, varying: PyTree) -> PyTree:
     return function(*eqx.combine(varying, fixed))
-
-
-def _is_none(x: PyTree) -> bool:
-    return x is None

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import PyTree
+from physkit.core import PyTree, is_none
 
 
 def pullback(
@@ -26,7 +26,7 @@ def pullback(
         def keep(cotangent, result):
             return None if cotangent is None else result
 
-        return jax.tree.map(keep, cotangents, results, is_leaf=_is_none)
+        return jax.tree.map(keep, cotangents, results, is_leaf=is_none)
 
     return jax.vjp(results_with_cotangent, chosen)[1](cotangents)[0]
 
@@ -48,7 +48,3 @@ def fill_zeros(tree: PyTree, cotangents: PyTree) -> PyTree:
         return jnp.zeros(x.shape, x.dtype) if cotangent is None else cotangent
 
     return jax.tree.map(fill, tree, cotangents)
-
-
-def _is_none(x: Any) -> bool:
-    return x is None
