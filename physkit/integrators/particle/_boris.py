@@ -1,13 +1,12 @@
 """Boris's method: charged particles in magnetic fields."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from physkit.core import (
     Cache,
     Clock,
     DeclarationError,
-    NoEnergyError,
     ParameterError,
     PyTree,
     ShapeError,
@@ -18,15 +17,27 @@ from physkit.core import (
     static,
 )
 from physkit.coupling import CIC, AbstractKernel
-from physkit.particles import ParticleIncrement, Particles
-from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
+from physkit.particles import ParticleIncrement
+from physkit.particles.forces import AbstractForce, Forces
 
 from .._integrator import TermsWithCaches
 from .._reproducible import make_reproducible
-from ._given_fields import electric_rows, magnetic_rows, require_magnetic, value_or_name
+from ._given_fields import (
+    ElectricForce,
+    electric_rows,
+    magnetic_rows,
+    require_magnetic,
+    value_or_name,
+)
 from ._heat_bath import require_points
 from ._kicks_and_drifts import AbstractDriftFirst
 from ._rotation import rotate, rotate_by_shears
+
+_NO_ENERGY = (
+    "the energy in the electric field of Boris is not known: give a uniform field as "
+    "Boris(B, force=pk.UniformField(…)), another one by its potential, as force=pk.ExternalEnergy(…); "
+    "or record KineticEnergy()"
+)
 
 
 class Boris(AbstractDriftFirst):
@@ -123,10 +134,9 @@ class Boris(AbstractDriftFirst):
 
     def terms(self, aux: Cache) -> TermsWithCaches:
         terms = super().terms(aux)
-        # Otherwise energies would be those without the field.
-        return (
-            (*terms, (_ElectricField(self, self.component), None)) if self._has_electric else terms
-        )
+        if not self._has_electric:
+            return terms
+        return (*terms, (ElectricForce(self, _NO_ENERGY, self.component), None))
 
     def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
@@ -158,7 +168,10 @@ class Boris(AbstractDriftFirst):
         if self.force.terms:
             acceleration = acceleration + ratio(total[self.component], particles.mass[:, None])
         if self._has_electric:
-            acceleration = acceleration + per_mass * self._electric_rows(middle, state, particles)
+            electric = electric_rows(
+                self.electric, self.electric_field, middle, state, particles, self.kernel
+            )
+            acceleration = acceleration + per_mass * electric
         rows = magnetic_rows(
             self.magnetic, self.magnetic_field, middle, state, particles, self.kernel
         )
@@ -175,29 +188,3 @@ class Boris(AbstractDriftFirst):
     @property
     def _has_electric(self) -> bool:
         return self.electric is not None or self.electric_field is not None
-
-    def _electric_rows(
-        self, clock: Clock, state: State, particles: Particles
-    ) -> Float[Array, "n d"]:
-        return electric_rows(
-            self.electric, self.electric_field, clock, state, particles, self.kernel
-        )
-
-
-class _ElectricField(AbstractExternalForce):
-    """q E of a Boris pusher as a term, for those who ask for energies."""
-
-    pusher: Boris
-    component: str | None = static(default=None)
-
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        raise NoEnergyError(
-            "the energy in the electric field of Boris is not known: give a uniform field as "
-            "Boris(B, force=pk.UniformField(…)), another one by its potential, as force=pk.ExternalEnergy(…); "
-            "or record KineticEnergy()"
-        )
-
-    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
-        particles = self.particles(state)
-        assert particles.charge is not None  # the pusher's `init` refuses particles without
-        return particles.charge[:, None] * self.pusher._electric_rows(clock, state, particles)

@@ -3,11 +3,45 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, ParameterError, PyTree, ShapeError, State, get_component
+from physkit.core import (
+    Cache,
+    Clock,
+    Module,
+    NoEnergyError,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    State,
+    get_component,
+    static,
+)
 from physkit.coupling import AbstractKernel, interpolate
 from physkit.fields import Field
 from physkit.geometry import as_space_time_value
 from physkit.particles import Particles
+from physkit.particles.forces import AbstractExternalForce
+
+
+class ElectricForce(AbstractExternalForce):
+    """q E of an integrator that takes E by itself, as a term: energies without it would be wrong in silence.
+
+    - `integrator`: `Boris` or `RelativisticMotion`. `no_energy`: why there is no energy, and what to do.
+    """
+
+    integrator: PyTree
+    no_energy: str = static()
+    component: str | None = static(default=None)
+
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
+        raise NoEnergyError(self.no_energy)
+
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
+        particles, given = self.particles(state), self.integrator
+        assert particles.charge is not None  # the integrator's `init` refuses particles without
+        rows = electric_rows(
+            given.electric, given.electric_field, clock, state, particles, given.kernel
+        )
+        return particles.charge[:, None] * rows
 
 
 def value_or_name(value: PyTree) -> tuple[PyTree, str | None]:
@@ -34,10 +68,12 @@ def electric_rows(
     particles: Particles,
     kernel: AbstractKernel,
 ) -> Float[Array, "n d"]:
-    """E where the particles are.
+    """E where the particles are; 0 where none is given.
 
     **Errors:** `ShapeError` for a wrong number of components.
     """
+    if value is None and name is None:
+        return jnp.zeros_like(particles.velocity)
     values = _evaluate(value, name, clock, state, particles, kernel)
     return _as_rows(values, particles, "E", particles.dimension)
 

@@ -4,10 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    Cache,
     Clock,
     DeclarationError,
-    NoEnergyError,
     ParameterError,
     PyTree,
     ShapeError,
@@ -22,12 +20,22 @@ from physkit.core import (
 )
 from physkit.coupling import CIC, AbstractKernel
 from physkit.particles import ParticleIncrement, Particles
-from physkit.particles.forces import AbstractExternalForce
 
 from .._integrator import AbstractIntegrator, AbstractOneStep, Drifts, TermsWithCaches
-from ..particle._given_fields import electric_rows, magnetic_rows, require_magnetic, value_or_name
+from ..particle._given_fields import (
+    ElectricForce,
+    electric_rows,
+    magnetic_rows,
+    require_magnetic,
+    value_or_name,
+)
 from ..particle._heat_bath import require_points
 from ._pushers import AbstractPusher, HigueraCary, lorentz_factor
+
+_NO_ENERGY = (
+    "the energy of RelativisticMotion is not ½ m u², with the u that `velocity` holds, and that in its "
+    "electric field is not known: record RelativisticKineticEnergy()"
+)
 
 
 class RelativisticMotion(AbstractOneStep):
@@ -90,11 +98,14 @@ class RelativisticMotion(AbstractOneStep):
     def proper_velocity_components(self) -> tuple[str | None, ...]:
         return (self.component,)
 
+    def init(self, plan: None, clock: Clock, state: State) -> None:
+        charged_particles(self, state, self.component)
+
     def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
-        particles = charged_particles(self, state, self.component)
+        particles = get_component(state, self.component)
         moved = drift_by_momentum(particles, 0.5 * clock.dt, self.speed_of_light)
         middle, state = clock.at_fraction(0.5), put_component(state, self.component, moved)
-        e = self._electric_rows(middle, state, moved)
+        e = electric_rows(self.electric, self.electric_field, middle, state, moved, self.kernel)
         b = magnetic_rows(self.magnetic, self.magnetic_field, middle, state, moved, self.kernel)
         moved = push_and_drift(
             self.pusher, moved, e, b, clock.dt, 0.5 * clock.dt, self.speed_of_light
@@ -102,35 +113,7 @@ class RelativisticMotion(AbstractOneStep):
         return put_component(state, self.component, moved), aux
 
     def terms(self, aux: None) -> TermsWithCaches:
-        # Otherwise energies would be ½ m u², without the field.
-        return ((_RelativisticCharges(self, self.component), None),)
-
-    def _electric_rows(
-        self, clock: Clock, state: State, particles: Particles
-    ) -> Float[Array, "n d"]:
-        if self.electric is None and self.electric_field is None:
-            return jnp.zeros_like(particles.velocity)
-        return electric_rows(
-            self.electric, self.electric_field, clock, state, particles, self.kernel
-        )
-
-
-class _RelativisticCharges(AbstractExternalForce):
-    """q E of relativistic charges as a term, for those who ask for energies."""
-
-    motion: RelativisticMotion
-    component: str | None = static(default=None)
-
-    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        raise NoEnergyError(
-            "the energy of RelativisticMotion is not ½ m u², with the u that `velocity` holds, and that in its "
-            "electric field is not known: record RelativisticKineticEnergy()"
-        )
-
-    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
-        particles = charged_particles(self.motion, state, self.component)
-        assert particles.charge is not None  # checked there
-        return particles.charge[:, None] * self.motion._electric_rows(clock, state, particles)
+        return ((ElectricForce(self, _NO_ENERGY, self.component), None),)
 
 
 def charged_particles(integrator: AbstractIntegrator, state: State, name: str | None) -> Particles:
