@@ -103,7 +103,7 @@ class Events(AbstractWrapper):
 
     **Notes:** an event is seen where its number is negative at the end of a step: give a dt shorter than what
     dips below zero and comes back. A start with a negative number waits until it was positive. First
-    derivatives only, in both modes; at a grazing event, ġ = 0, there is none.
+    and second derivatives, in both modes; at a grazing event, ġ = 0, there is none.
 
     **Reference:** Hiskens & Pai, IEEE Trans. Circuits Syst. I 47, 204 (2000); Leine & Nijmeijer, Dynamics and
     Bifurcations of Non-Smooth Mechanical Systems (2004), chapter 7.
