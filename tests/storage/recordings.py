@@ -18,11 +18,11 @@ FAULT_INJECTION = Path(__file__).with_name("fault_injection.py")
 ROOT = Path(__file__).parents[2]
 
 
-def output(folder, observers, state, **frames):
+def output(folder, observers, state, sharding=None, **frames):
     """An output for frames of which the first are given, with those in it."""
     folder.mkdir(exist_ok=True)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), frames)
-    out = Output(folder, observers, state, shapes, t0=1.0, dt=0.25)
+    out = Output(folder, observers, state, shapes, t0=1.0, dt=0.25, sharding=sharding)
     out.create()
     add(out, observers, frames)
     return out

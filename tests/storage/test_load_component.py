@@ -14,6 +14,7 @@ from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import export, is_trajectory, load_component, open as open_file
+from physkit.storage.recording._frame_sharding import FrameSharding
 
 from .recordings import numbers, output
 
@@ -83,6 +84,28 @@ def test_load_field_of_a_frame(tmp_path, d):
         assert component.vector == state[name].vector
         assert component.grid.shape == shape
         np.testing.assert_allclose(component.grid.space.lengths, lengths, rtol=1e-6)
+
+
+def test_files_of_several_processes_say_what_is_no_vector(tmp_path):
+    """Two species in the plane were taken for one."""
+    grid = Grid([2.0, 2.0], (4, 4))
+    state = {
+        name: Field(jnp.zeros((2, 4, 4)), grid, vector=name == "flow") for name in ("flow", "pair")
+    }
+    observers = (Every(1, **{name: FieldValues(name) for name in state}),)
+    # Two devices along x, both of this process.
+    layout = (((1, 0, False),), (2, 4, 4))
+    sharding = FrameSharding((2,), ((0, 1),), dict.fromkeys(state, layout))
+    frames = {name: numbers(3, 2, 2, 2, 4) for name in state}
+    output(tmp_path / "r", observers, state, sharding=sharding, **frames)
+    found = open_file(tmp_path / "r")
+    for name in state:
+        component = load_component(found[name], 1)
+        blocks = frames[name][1].astype("f4")
+        np.testing.assert_array_equal(component.data, np.concatenate(blocks, axis=1))
+        assert component.vector == state[name].vector
+    root = ET.fromstring(export(tmp_path / "r", tmp_path / "a.vti").read_text())
+    assert [array(root, name).shape for name in state] == [(16, 3), (16, 2)]
 
 
 def array(root, name):

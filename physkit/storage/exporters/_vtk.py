@@ -131,7 +131,7 @@ def _image_data(chosen: list[Series], frame: int) -> str:
         rows = flat.reshape(len(flat), *values.shape[values.ndim - d :])
         rows = rows.transpose(*range(d, 0, -1), 0).reshape(-1, len(flat))
         # ParaView draws arrows only for vectors of three components.
-        rows = pad_to_3d(rows) if values.ndim == d + 1 and len(flat) == d > 1 else rows
+        rows = pad_to_3d(rows) if series.is_vector and d > 1 else rows
         for suffix, part in _real_parts(rows):
             arrays.append(_data_array(series.name + suffix, part))
     extent = " ".join(f"0 {n}" for n in points)

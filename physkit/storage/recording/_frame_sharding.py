@@ -7,6 +7,7 @@ the process's devices as `[time, device, *block]`. The index says where each blo
 import dataclasses
 import json
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,11 @@ class FrameSharding:
         return tuple(slices)
 
     def to_index(
-        self, files: list[str], dims: dict[str, Any], points: dict[str, Any]
+        self,
+        files: list[str],
+        dims: dict[str, Any],
+        points: dict[str, Any],
+        lists: Collection[str] = (),
     ) -> dict[str, Any]:
         """The sharding for the index, in types that JSON knows; `parse_sharding` reads it.
 
@@ -71,11 +76,13 @@ class FrameSharding:
         - `files`: the names of the shards, by process.
         - `dims`: by quantity, the names of its axes.
         - `points`: by field, per axis of space the first point and the distance to the next.
+        - `lists`: fields with as many components as axes that are no vectors.
         """
         # Keys such as "way" stand in files on disk: they stay as they are.
         names = {
             name: {"way": list(layout), "shape": list(global_shape), "dims": list(dims[name])}
             | ({"points": points[name]} if name in points else {})
+            | ({"vector": False} if name in lists else {})
             for name, (layout, global_shape) in self.layouts.items()
         }
         return {
@@ -111,9 +118,9 @@ def read_index(folder: Path, name: str) -> dict[str, Any] | None:
 def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], dict[str, Any]]:
     """The sharding that an index describes, its files, and the axes of each quantity.
 
-    The axes are their names and, for a field, the first point and the distance to the next along those of
-    space. An index is not trusted: blocks must fit the devices, and files must have the names of shards, so
-    that none outside of the folder is read.
+    The axes are their names, for a field the first point and the distance to the next along those of space, and
+    whether as many components as there are of them are those of a vector. An index is not trusted: blocks must
+    fit the devices, and files must have the names of shards, so that none outside of the folder is read.
 
     **Errors:** `DamagedFileError`.
     """
@@ -135,7 +142,7 @@ def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], di
             names = tuple(map(str, row["dims"]))
             if not fits or len(names) != len(global_shape) + 1:
                 raise ValueError(f"{name} does not fit its devices")
-            dims[name] = names, _points(row.get("points"), names)
+            dims[name] = names, _points(row.get("points"), names), row.get("vector") is not False
             layouts[name] = (layout, global_shape)
         all_devices = sorted(device for row in process_devices for device in row)
         # Counted first: a forged product may be larger than any list.

@@ -12,7 +12,7 @@ from physkit.geometry import Box, Free, Grid, Location, SphericalGrid, Triclinic
 from physkit.particles import Particles
 
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import get_dataset, read_attribute, read_count
+from .._untrusted_hdf5 import read_attribute
 from ._h5md import TRAJECTORY_GROUP, read_species_names
 from ._recorded_series import Series
 from ._recording import open as open_file
@@ -24,8 +24,7 @@ def load_component(series: Series, frame: int = -1, *, quiet: bool = False) -> P
 
     Particles get the cell, masses, charges and species of their file, in the order of their ids, and the
     velocities that were recorded with them; where none were, they are zero, with a warning. Fields are
-    periodic along every axis: their boundary conditions are not in the file. Of several processes, one with as
-    many components as axes is taken for a vector: `Field(u.data, u.grid, u.location)` of two species, say.
+    periodic along every axis: their boundary conditions are not in the file.
 
     **Arguments:** `series`: positions of particles, or a field. `frame`: its index; the last by default.
     `quiet`: leave out the warning, where velocities do not matter.
@@ -64,21 +63,8 @@ def _field(series: Series, frame: int) -> Field:
     # The first point is at 0 where values are on faces, at half a cell where they are at centers.
     staggered = tuple(bool(abs(x[0]) < 0.25 * w) for x, w in zip(coordinates, widths, strict=True))
     lengths = [n * w for n, w in zip(counts, widths, strict=True)]
-    vector = values.shape[: values.ndim - len(axes)] == (len(axes),) and _may_be_vector(series)
     grid = Grid(Box(np.asarray(lengths, values.real.dtype)), counts)
-    return Field(as_device_array(values), grid, Location(staggered), vector=vector)
-
-
-def _may_be_vector(series: Series) -> bool:
-    """False where the file says that components are not those of a vector; older ones say nothing."""
-    if not series.path.is_file():  # a folder of several processes
-        return True
-
-    def read(file: h5py.File) -> bool:
-        values = get_dataset(file, series.dataset_paths[0], series.path)
-        return "vector" not in values.attrs or bool(read_count(values, "vector", series.path))
-
-    return read_hdf5(series.path, read)
+    return Field(as_device_array(values), grid, Location(staggered), vector=series.is_vector)
 
 
 def recorded_velocities(series: Series) -> Series | None:

@@ -66,6 +66,7 @@ class Output:
         fields = recorded_fields(observers, state)
         self._fields = {name: field.grid.dimension for name, field in fields.items()}
         self._points = {} if sharding is None else {n: _points(f) for n, f in fields.items()}
+        self._lists = {n for n, f in fields.items() if _looks_like_vector(f) and not f.vector}
         if sharding is None:
             self._files = make_output_files(folder, observers, state, frames, np.dtype(dtype))
         else:
@@ -151,7 +152,7 @@ class Output:
             return None
         files = [shard_name(k) for k in range(self._process_group.process_count)]
         dims = {name: self._dims(name) for name in self._sharding.layouts}
-        return self._sharding.to_index(files, dims, self._points)
+        return self._sharding.to_index(files, dims, self._points, self._lists)
 
     def _same_shards(self) -> bool:
         """Whether the folder's frames are sharded as this run shards them."""
@@ -266,6 +267,11 @@ class Output:
         ):
             lengths |= process_lengths
         return {"run": self._run, "files": lengths}
+
+
+def _looks_like_vector(field: Field) -> bool:
+    """Whether it has as many components as its grid has axes."""
+    return field.components == (field.grid.dimension,)
 
 
 def _points(field: Field) -> list[list[float]]:

@@ -7,9 +7,10 @@ import h5py
 import numpy as np
 
 from physkit.core import FileError, printable
+from physkit.geometry import AXES
 
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import damaged_error
+from .._untrusted_hdf5 import damaged_error, get_dataset, read_count
 from ._field_files import to_field_layout
 from ._frame_checksums import FileChecksums
 from ._frame_sharding import FrameSharding
@@ -81,6 +82,21 @@ class Series:
 
         def read(file: h5py.File) -> dict[str, np.ndarray]:
             return {axis: self.checksums.read_constant(file, axis) for axis in axes}
+
+        return read_hdf5(self.path, read)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the components of a field are those of a vector: as many as axes, unless the file says no."""
+        axes = [dim for dim in self.dims if dim in AXES]
+        shape = self.shape[1 : self.ndim - len(axes)]
+        return self.kind == "fields" and shape == (len(axes),) and self._may_be_vector()
+
+    def _may_be_vector(self) -> bool:
+        def read(file: h5py.File) -> bool:
+            values = get_dataset(file, self.dataset_paths[0], self.path)
+            # Files of 0.2 do not say.
+            return "vector" not in values.attrs or bool(read_count(values, "vector", self.path))
 
         return read_hdf5(self.path, read)
 
@@ -177,11 +193,11 @@ class ShardedSeries(Series):
         self,
         folder: Path,
         name: str,
-        axes: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None],
+        axes: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None, bool],
         sharding: FrameSharding,
         shards: tuple[Series, ...],
     ):
-        dims, self._points = axes
+        dims, self._points, self._is_vector = axes
         row = {"dims": dims, "shape": sharding.layouts[name][1], "values": shards[0].dataset_paths}
         frames = min(len(part) for part in shards)
         kind = "series" if self._points is None else "fields"
@@ -194,6 +210,9 @@ class ShardedSeries(Series):
         count = dict(zip(self.dims, self.shape, strict=True))
         points = (self._points or {}).items()
         return {axis: first + step * np.arange(count[axis]) for axis, (first, step) in points}
+
+    def _may_be_vector(self) -> bool:
+        return self._is_vector
 
     @property
     def step(self) -> np.ndarray:
