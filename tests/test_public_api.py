@@ -106,7 +106,7 @@ PLUMBING = {
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "LOCK_NAME", "LabeledArray",
-        "Output",
+        "Output", "as_names",
         "RECORDING_SUFFIXES", "RestoredCheckpoint", "SWEEP_FILE", "TEMPORARY_PREFIX", "Table",
         "collect_provenance", "write_npz_file",
         "compare_identities", "create_exclusively", "damaged_error", "describe_array", "describe_numbers",

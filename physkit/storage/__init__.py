@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .recording._frame_sharding import FrameSharding as FrameSharding
     from .recording._labeled_arrays import (
         LabeledArray as LabeledArray,
+        as_names as as_names,
         to_dataframe as to_dataframe,
         to_dataset as to_dataset,
     )

@@ -51,6 +51,9 @@ def test_pandas_joins_what_was_recorded_at_different_intervals(runs):
         np.testing.assert_array_equal(table["momentum[1]"].dropna(), memory["momentum"][:, 1])
     assert files.recording.to_pandas()["step"].tolist() == [0, 2, 4, 6, 8]
     assert list(files.recording.to_pandas(["energy"])) == ["step", "energy"]
+    for run in (memory, files):  # a name by itself; one twice
+        for asked in ("energy", ["energy", "energy"]):
+            assert set(run.to_pandas(asked)) - {"step"} == {"energy"}
     assert list(files["momentum"].to_pandas()) == ["step", "momentum[0]", "momentum[1]"]
     for bad in (files.recording["x"].to_pandas, lambda: files.recording.to_pandas(["x"])):
         with pytest.raises(pk.errors.ParameterError, match="scalars and vectors"):

@@ -22,6 +22,7 @@ from physkit.html import fragment, series_table, span, tree
 from physkit.storage import (
     LabeledArray,
     Recording,
+    as_names,
     named_leaves,
     open as open_file,
     to_dataframe,
@@ -106,7 +107,7 @@ class Run:
             return self.recording.to_xarray()
         return to_dataset(self._labeled(self.frames), {})
 
-    def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+    def to_pandas(self, names: str | Sequence[str] | None = None) -> Any:
         """A `pandas.DataFrame` with the index `time`, and a column for each number: `energy`, `momentum[0]` …
 
         Quantities of different intervals are joined; what was not recorded at a time is missing there.
@@ -118,11 +119,12 @@ class Run:
         """
         if self.to is not None:
             return self.recording.to_pandas(names)
-        if unknown := [name for name in names or () if name not in self.frames]:
+        asked = as_names(self.frames if names is None else names)
+        if unknown := [name for name in asked if name not in self.frames]:
             raise ParameterError(
                 f"no frames of {', '.join(unknown)}; available: {', '.join(self.frames)}"
             )
-        chosen = self.frames if names is None else {name: self.frames[name] for name in names}
+        chosen = {name: self.frames[name] for name in asked}
         return to_dataframe(self._labeled(chosen), names is None)
 
     def _labeled(self, frames: dict[str, PyTree]) -> list[LabeledArray]:

@@ -8,6 +8,7 @@ import numpy as np
 from physkit.core import ParameterError, explain_call
 
 from .._atomic import to_path
+from ..recording._labeled_arrays import as_names
 from ..recording._recording import Recording, open as open_file
 from ._arrays import write_csv, write_npz
 from ._column_files import write_columns
@@ -39,6 +40,7 @@ def export(
     **Arguments:**
 
     - `source`: what `open` takes, or has returned.
+    - `target`: a file that is there is replaced.
     - `names`: which series; all that the format can hold if left out.
     - `frames`: which of them, one by its number or a slice that goes forward; all if left out.
     - `progress`: called with the number of frames done, and of all.
@@ -56,7 +58,7 @@ def export(
     if frames.step is not None and frames.step < 1:
         raise ParameterError(f"frames go forward; got {frames}")
     progress = _ignore if progress is None else progress
-    chosen = [names] if isinstance(names, str) else found if names is None else names
+    chosen = as_names(found if names is None else names)
     request = ExportRequest([found[name] for name in chosen], names is None, frames, progress)
     lengths = [len(series) for series in request.series]
     if any(lengths) and not any(request.frame_indices(series) for series in request.series):

@@ -109,6 +109,11 @@ def to_dataframe(arrays: Sequence[LabeledArray], takes_all: bool) -> Any:
     return table
 
 
+def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of quantities that a user gave, each once; a text is one of them."""
+    return tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+
+
 def select_columns(arrays: Sequence[Any], takes_all: bool) -> list[Any]:
     """Those that fit into a table: scalars and vectors.
 

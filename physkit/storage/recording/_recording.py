@@ -25,7 +25,7 @@ from .._untrusted_hdf5 import (
 from ._frame_checksums import FileChecksums, read_table_text
 from ._frame_sharding import parse_sharding, read_index, require_shards
 from ._growing_files import FORMAT, UNCHECKED_FORMAT, checksums_in
-from ._labeled_arrays import to_dataframe, to_dataset
+from ._labeled_arrays import as_names, to_dataframe, to_dataset
 from ._other_formats import RECORDING_SUFFIXES, require_recording_format
 from ._recorded_series import Series, ShardedSeries
 
@@ -72,7 +72,7 @@ class Recording(Mapping[str, Series]):
         arrays = [series.labeled() for series in self.values()]
         return to_dataset(arrays, {"title": str(self.path), **written_by})
 
-    def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+    def to_pandas(self, names: str | Sequence[str] | None = None) -> Any:
         """A `pandas.DataFrame` with the index `time`, and a column for each number: `energy`, `momentum[0]` …
 
         Quantities of different intervals are joined by step; what was not recorded at one is missing there.
@@ -82,7 +82,7 @@ class Recording(Mapping[str, Series]):
         **Errors:** `ParameterError` where one that is named is larger than a vector; `MissingExtraError`
         without the extra `physkit[pandas]`.
         """
-        chosen = [self[name].labeled() for name in (self if names is None else names)]
+        chosen = [self[name].labeled() for name in as_names(self if names is None else names)]
         return to_dataframe(chosen, names is None)
 
     def _repr_html_(self) -> str:
