@@ -5,7 +5,7 @@ Set before physkit is imported anywhere:
 - double precision on (tests in single precision ask for it by dtype), rank promotion and implicit
   dtype promotion are errors;
 - jaxtyping annotations of the whole package are checked by beartype at every call. That costs
-  time; `PHYSKIT_TYPECHECK=0` switches it off;
+  time; `PHYSKIT_TYPECHECK=0` switches it off, as `make test-all` does;
 - programs are compiled with few optimizations, because tests ask what they compute and not how fast:
   that halves the time of a suite. `PHYSKIT_TEST_OPTIMIZED=1` compiles them as users do, and so do
   `make test-all` and the second interpreter of `.ci/run`. What compiles for many minutes is marked
