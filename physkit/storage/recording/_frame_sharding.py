@@ -67,7 +67,7 @@ class FrameSharding:
         files: list[str],
         dims: dict[str, Any],
         points: dict[str, Any],
-        lists: Collection[str] = (),
+        not_vectors: Collection[str] = (),
     ) -> dict[str, Any]:
         """The sharding for the index, in types that JSON knows; `parse_sharding` reads it.
 
@@ -76,13 +76,13 @@ class FrameSharding:
         - `files`: the names of the shards, by process.
         - `dims`: by quantity, the names of its axes.
         - `points`: by field, per axis of space the first point and the distance to the next.
-        - `lists`: fields with as many components as axes that are no vectors.
+        - `not_vectors`: fields with as many components as axes that are no vectors.
         """
         # Keys such as "way" stand in files on disk: they stay as they are.
         names = {
             name: {"way": list(layout), "shape": list(global_shape), "dims": list(dims[name])}
             | ({"points": points[name]} if name in points else {})
-            | ({"vector": False} if name in lists else {})
+            | ({"vector": False} if name in not_vectors else {})
             for name, (layout, global_shape) in self.layouts.items()
         }
         return {

@@ -66,7 +66,7 @@ class Output:
         fields = recorded_fields(observers, state)
         self._fields = {name: field.grid.dimension for name, field in fields.items()}
         self._points = {} if sharding is None else {n: _points(f) for n, f in fields.items()}
-        self._lists = {n for n, f in fields.items() if _looks_like_vector(f) and not f.vector}
+        self._not_vectors = {n for n, f in fields.items() if _looks_like_vector(f) and not f.vector}
         if sharding is None:
             self._files = make_output_files(folder, observers, state, frames, np.dtype(dtype))
         else:
@@ -152,7 +152,7 @@ class Output:
             return None
         files = [shard_name(k) for k in range(self._process_group.process_count)]
         dims = {name: self._dims(name) for name in self._sharding.layouts}
-        return self._sharding.to_index(files, dims, self._points, self._lists)
+        return self._sharding.to_index(files, dims, self._points, self._not_vectors)
 
     def _same_shards(self) -> bool:
         """Whether the folder's frames are sharded as this run shards them."""
