@@ -125,12 +125,17 @@ def check_equal(
         allowed = rtol * largest + round_off
         with np.errstate(invalid="ignore"):
             too_far = np.abs(a - b) > allowed
-        # ∞ − ∞ is NaN, which exceeds nothing: infinite on both sides counts as equal, on one as wrong.
-        if np.any(too_far | (np.isfinite(a) != np.isfinite(b))):
+        # ∞ − ∞ is NaN, which exceeds nothing: the same ∞ or NaN on both sides counts as equal, on one as wrong.
+        if np.any(too_far | _differ_in_kind(a, b)):
             raise AssertionError(
                 f"{what}: {path or 'the value'} differs; {_describe_largest_difference(a, b)}, "
                 f"tolerance {allowed:.3g} ({kind}, relative {rtol:.3g})"
             )
+
+
+def _differ_in_kind(a: ArrayLike, b: ArrayLike) -> Any:
+    """Where one number is finite, infinite or NaN, and the other is not."""
+    return (np.isfinite(a) != np.isfinite(b)) | (np.isnan(a) != np.isnan(b))
 
 
 def check_shapes(computed: PyTree, expected: PyTree, what: str) -> None:
@@ -157,7 +162,7 @@ def _describe_largest_difference(a: ArrayLike, b: ArrayLike) -> str:
         difference = np.abs(a.astype(complex) - b.astype(complex))
     # What is finite on one side only is the worst of all, whatever the other elements differ by.
     is_inexact = np.issubdtype(b.dtype, np.inexact)
-    mismatched = np.isfinite(a) != np.isfinite(b) if is_inexact else a != b
+    mismatched = _differ_in_kind(a, b) if is_inexact else a != b
     difference = np.where(mismatched, np.inf, np.nan_to_num(difference, nan=0.0))
     index = np.unravel_index(int(np.argmax(difference)), difference.shape)
     where = f" at {[int(i) for i in index]}" if index else ""

@@ -165,6 +165,11 @@ class TestCheckEqual:
         with pytest.raises(AssertionError):
             check_equal(np.nextafter(1.0, 2.0), np.asarray(1.0), "it", "same")
 
+    def test_nan_is_no_infinity(self):
+        with pytest.raises(AssertionError, match=r"computed nan, expected inf at \[1\]"):
+            check_equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.inf]), "it", "same")
+        check_equal(jnp.array([jnp.nan, jnp.inf]), jnp.array([jnp.nan, jnp.inf]), "it", "same")
+
     def test_one_nan_is_a_difference(self):
         with pytest.raises(AssertionError):
             check_equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, 2.0]), "it", relative=10.0)
