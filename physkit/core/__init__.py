@@ -171,6 +171,9 @@ from .calls.outside._captured import (
 )
 from .calls.outside._code import (
     closure_values as closure_values,
+    default_values as default_values,
+    is_users_class as is_users_class,
+    users_functions as users_functions,
     values_outside as values_outside,
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch

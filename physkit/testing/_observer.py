@@ -12,11 +12,15 @@ import numpy as np
 
 from physkit.core import (
     AbstractTerm,
+    Module,
     PyTree,
     State,
     cast_floats,
     closure_values,
+    default_values,
     explain_call,
+    is_users_class,
+    users_functions,
     values_outside,
 )
 from physkit.integrators import AbstractIntegrator
@@ -112,7 +116,8 @@ def check_observer(
 
 def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
     """Neither a field nor a function of the observer holds a term, an integrator or a simulation."""
-    for module in modules(observer):
+    # From the inside out, so that the innermost is named.
+    for module in reversed(modules(observer)):
         for field in dataclasses.fields(module):
             value = getattr(module, field.name, None)
             physics = _physics_in(value)
@@ -124,20 +129,41 @@ def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
                 )
 
 
-def _physics_in(value: PyTree) -> Any:
-    """The first term, integrator or simulation that `value` holds or closes over; None without any."""
+def _physics_in(value: PyTree, seen: dict[int, Any] | None = None) -> Any:
+    """The first term, integrator or simulation that `value` holds or reads; None without any.
+
+    - `seen`: what was looked at before, by identity: functions may call one another.
+    """
+    seen = {} if seen is None else seen
+    for node in jax.tree.leaves(value, is_leaf=lambda x: _is_physics(x) or callable(x)):
+        if _is_physics(node):
+            return node
+        if id(node) not in seen:
+            seen[id(node)] = node
+            physics = _physics_in(_parts(node), seen)
+            if physics is not None:
+                return physics
+    return None
+
+
+def _parts(node: Any) -> list[Any]:
+    """What a function, or an object of a user's class, has at hand when it is called."""
     # A partial and a bound method carry their physics along as arguments and as `self`.
-    if isinstance(value, functools.partial):
-        parts = [value.func, *value.args, *value.keywords.values()]
-        return next((x for x in map(_physics_in, parts) if x is not None), None)
-    if inspect.ismethod(value):
-        return _physics_in(value.__self__)
-    if inspect.isfunction(value):
-        # Globals count, too: a function that reads the script's `force` keeps that of the start.
-        values = values_outside(value) | closure_values(value)
-        return next((x for x in values.values() if _is_physics(x)), None)
-    nodes = jax.tree.leaves(value, is_leaf=_is_physics)
-    return next((x for x in nodes if _is_physics(x)), None)
+    if isinstance(node, functools.partial):
+        return [node.func, *node.args, *node.keywords.values()]
+    if inspect.ismethod(node):
+        return [node.__func__, node.__self__]
+    if isinstance(node, Module):
+        return [getattr(node, field.name, None) for field in dataclasses.fields(node)]
+    # Those below decorators, such as `jax.jit`, too.
+    functions = [node] if inspect.isfunction(node) else users_functions(node)
+    parts: list[Any] = []
+    for function in functions:
+        parts += [*closure_values(function).values(), *default_values(function).values()]
+        if users_functions(function):
+            # Globals count, too: a function that reads the script's `force` keeps that of the start.
+            parts += values_outside(function).values()
+    return parts + (list(vars(node).values()) if is_users_class(type(node)) else [])
 
 
 def _is_physics(value: PyTree) -> bool:

@@ -169,6 +169,10 @@ class TestObserver:
             lambda now: force.energy(now.clock, now.state),
             functools.partial(lambda force, now: force.energy(now.clock, now.state), force),
             lambda now: GLOBAL_FORCE.energy(now.clock, now.state),
+            lambda now, force=force: force.energy(now.clock, now.state),
+            lambda now: _energy_by_global_forces(now),
+            jax.jit(lambda now: {"a": [force]}["a"][0].energy(now.clock, now.state)),
+            EnergyOf({"pair": force}),
         ):
             with pytest.raises(AssertionError, match="function holds a PairForce"):
                 check_observer(Every(1, energy=function), self.sim, irregular_particles(n=4))
@@ -192,6 +196,21 @@ class TestObserver:
 
 
 GLOBAL_FORCE = PairForce()
+GLOBAL_FORCES = [GLOBAL_FORCE]
+
+
+def _energy_by_global_forces(now):
+    return GLOBAL_FORCES[0].energy(now.clock, now.state)
+
+
+class EnergyOf:
+    """A function that is an object, with forces of its own."""
+
+    def __init__(self, forces):
+        self.forces = forces
+
+    def __call__(self, now):
+        return sum(force.energy(now.clock, now.state) for force in self.forces.values())
 
 
 class Counter(list):
