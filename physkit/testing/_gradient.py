@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Module, PyTree, cast_floats, explain_call
+from physkit.core import Module, ParameterError, PyTree, cast_floats, explain_call
 
 from ._compare import (
     check_equal,
@@ -77,7 +77,8 @@ def check_gradient(
     - `kind`, `relative`: row of the tolerance table for differences, or a number instead.
     - `noise`: relative round-off of the function's values, where it is more than that of float64.
 
-    **Errors:** `AssertionError` that names the leaf, both values and the tolerance.
+    **Errors:** `AssertionError` that names the leaf, both values and the tolerance; `ParameterError` for
+    paths and modes that there are not.
     """
     tree = cast_floats(tree, jnp.float64)
     if require_gradient is None:
@@ -86,6 +87,7 @@ def check_gradient(
     paths, leaves, join = flatten_floats(tree)
     if not leaves:
         raise AssertionError(f"{what}: there is no floating leaf to differentiate by")
+    _check_names(strict, paths, modes)
     call = require_traceable(lambda values: _outputs(function(join(values))), what)
     value = call(leaves)
     check_finite(value, f"{what}: the value")
@@ -120,6 +122,16 @@ def check_gradient(
     derivatives.check_taylor(everywhere)
     if set(modes) >= {"forward", "reverse"}:
         derivatives.check_dot(everywhere)
+
+
+def _check_names(required: Iterable[str], paths: Sequence[str], modes: Sequence[str]) -> None:
+    """Of a misspelled name nothing would be examined."""
+    if unknown := sorted(set(required) - set(paths)):
+        raise ParameterError(
+            f"require_gradient names {unknown}, which are no floating leaves; these are: {paths}"
+        )
+    if not modes or not set(modes) <= {"forward", "reverse"}:
+        raise ParameterError(f'modes are of "forward" and "reverse"; got {modes!r}')
 
 
 def parameter_names(tree: PyTree) -> set[str]:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Module, param
+from physkit.core import Module, ParameterError, param
 from physkit.testing import TOLERANCES, check_equal, check_finite, check_gradient, tolerance
 
 TREE = {"a": jnp.array([1.0, 2.0, 3.0]), "b": jnp.array(2.0)}
@@ -126,6 +126,15 @@ def test_a_jump_of_the_second_derivative_nearby_is_no_fault():
     check_gradient(
         lambda x: jnp.sum(jnp.maximum(x - 1.00003, 0) ** 2) + x[1], jnp.array([1.0, 3.0])
     )
+
+
+def test_names_of_nothing_are_refused():
+    square = lambda t: t["a"] ** 2
+    with pytest.raises(ParameterError, match=r"\['aa'\].*these are"):
+        check_gradient(square, {"a": TREE["a"]}, require_gradient=["['aa']"])
+    for modes in ((), ("backward",)):
+        with pytest.raises(ParameterError, match="modes are of"):
+            check_gradient(square, {"a": TREE["a"]}, modes=modes)
 
 
 def test_wrong_reverse_mode_alone():
