@@ -4,6 +4,7 @@ import json
 
 import h5py
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -53,6 +54,21 @@ def test_a_folder_holds_one_file_per_chunk(finished_sweep):
     where = SweepFolder(finished_sweep)
     assert (where.num_members, where.chunk_size, where.num_chunks) == (5, 2, 3)
     assert status(finished_sweep).finished == (0, 1, 2)
+
+
+def test_members_are_indexed_as_by_numpy(finished_sweep):
+    found = pk.open(finished_sweep)["state"]  # [members, times, 2]
+    whole = found[:]
+    for index in (
+        jnp.asarray(3),
+        ([0, 4], [1, 2]),
+        (0, slice(None), [0, 1]),
+        (found.ok, [0, 1, 2, 3, 4]),
+        [[0, 1], [3, 4]],
+        whole[..., 0] > 0,
+    ):
+        index = np.asarray(index) if isinstance(index, list) else index
+        np.testing.assert_array_equal(found[index], whole[index], strict=True)
 
 
 class Killed(BaseException):
