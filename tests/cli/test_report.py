@@ -9,12 +9,16 @@ import subprocess
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import physkit as pk
 from physkit.cli import main
+from physkit.cli.verbs._animate import FrameDrawing
 from physkit.core import DamagedFileError
+from physkit.fields import Field
 from physkit.fit import GradientAudit
 from physkit.fit.audit._verdicts import AuditRow
+from physkit.geometry import Box, Grid
 from tests.cli.test_files import case, check_refused, done  # noqa: F401  fixtures
 from tests.html.test_html import checked
 
@@ -145,6 +149,28 @@ def test_a_report_of_a_fit_with_its_audit(line, tmp_path, capsys):
     wrong.save(folder)
     assert main(["report", str(folder), "--to", str(path), "--force", "--quiet"]) == 1
     assert "NOT all derivatives are right" in checked(path.read_text()).text
+
+
+def test_limits_of_a_film_are_of_what_it_draws(tmp_path):
+    for shape in ((6, 4), (6,)):
+        grid = Grid(Box([2.0, 1.0][: len(shape)]), shape)
+        # Two species, of which the first is drawn.
+        start = Field(jnp.stack([jnp.full(shape, 1.0).at[0].set(1.2), jnp.full(shape, 90.0)]), grid)
+        growth = pk.Function(lambda t, u: u.replace(data=u.data))
+        record = pk.Every(1, u=pk.FieldValues())
+        to = tmp_path / str(len(shape))
+        pk.run(pk.Simulation(pk.RK4(growth), 0.1, record), start, 10, to=to, progress=False)
+        series = pk.open(to)["u"]
+        film = FrameDrawing(series, list(range(11)))
+        ax = Figure().add_subplot()
+        film(10, ax)
+        if len(shape) == 2:
+            low, high = ax.images[0].get_clim()
+            assert 1.0 < low < high < 1.2 * np.e
+        else:  # the curve is not cut off
+            low, high = ax.get_ylim()
+            assert low < 1.0
+            assert high > 1.2 * np.e
 
 
 def test_a_browser_shows_it(page, tmp_path):

@@ -82,13 +82,14 @@ class FrameDrawing:
         self._series = series
         # Evenly over the film, both ends included; a short one repeats some.
         samples = [frames[k * (len(frames) - 1) // (_NUM_SAMPLES - 1)] for k in range(_NUM_SAMPLES)]
-        # Unset while they are measured: `_axes_limits` draws by calling this object.
+        # Unset while they are measured, by drawing some frames: all would take as long as the film.
         self._colors = self._x = self._y = None
-        self._colors = self._color_limits(samples)
-        # Limits that fit some frames fit nearly all: measuring every frame would draw the film twice.
-        boxes = [self._axes_limits(frame) for frame in dict.fromkeys(samples)]
-        self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
-        self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
+        drawn = [self._draw_alone(frame) for frame in dict.fromkeys(samples)]
+        self._colors = _color_limits(drawn) if series.kind == "fields" else None
+        # Limits that fit some frames fit nearly all.
+        boxes = [(ax.get_xlim(), ax.get_ylim()) for ax in drawn]
+        self._x = (min(x[0] for x, _ in boxes), max(x[1] for x, _ in boxes))
+        self._y = (min(y[0] for _, y in boxes), max(y[1] for _, y in boxes))
 
     def __call__(self, frame: int, ax: Axes) -> None:
         """Draw frame number `frame`."""
@@ -120,36 +121,26 @@ class FrameDrawing:
 
         particles(load_component(self._series, frame, quiet=True), ax=ax)
 
-    def _color_limits(self, samples: list[int]) -> tuple[float, float] | None:
-        """Of the colors of fields, the same on both sides of zero where both signs occur."""
-        import numpy as np
-
-        if self._series.kind != "fields":
-            return None
-        # What `plot.field` draws: |ψ|² of complex numbers, the magnitude of vectors, else one component.
-        values = np.stack([np.asarray(self._series[k]) for k in samples])
-        if np.iscomplexobj(values):
-            values = np.abs(values) ** 2
-        components = [d for d in self._series.dims if d.startswith("component")]
-        if components:
-            d = sum(axis in self._series.dims for axis in "xyz")
-            vector = len(components) == 1 and values.shape[1] == d
-            values = np.sqrt(np.sum(values**2, axis=1)) if vector else values[:, 0]
-        values = values.reshape(len(values), -1)
-        values = values[np.all(np.isfinite(values), axis=1)]
-        if not len(values):
-            return None
-        # Those of a typical frame: one wild moment must not leave the others pale.
-        low, high = float(np.median(values.min(1))), float(np.median(values.max(1)))
-        if low < 0 < high:
-            return -max(-low, high), max(-low, high)
-        # A field that is uniform in space and time needs some range, too.
-        return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-    def _axes_limits(self, frame: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The limits that the axes of one frame choose by themselves."""
+    def _draw_alone(self, frame: int) -> Axes:
+        """One frame on axes of its own, with the limits that it chooses."""
         from matplotlib.figure import Figure
 
         ax = Figure().add_subplot()
         self(frame, ax)
-        return ax.get_xlim(), ax.get_ylim()
+        return ax
+
+
+def _color_limits(drawn: list[Axes]) -> tuple[float, float] | None:
+    """Of the colors of drawn fields, the same on both sides of zero where both signs occur; None of curves."""
+    import numpy as np
+
+    images = [image for ax in drawn for image in ax.images]
+    ends = [x.get_clim() for x in images if np.ma.count_masked(x.get_array()) == 0]  # all finite
+    if not ends:
+        return None
+    # Those of a typical frame: one wild moment must not leave the others pale.
+    low, high = (float(x) for x in np.median(ends, axis=0))
+    if any(one < 0 and one == -other for one, other in ends):
+        return -max(-low, high), max(-low, high)
+    # A field that is uniform in space and time needs some range, too.
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
