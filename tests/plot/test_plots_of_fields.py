@@ -73,6 +73,9 @@ def test_arrows_and_magnitude():
     assert plot.field(v[0]).images[0].colorbar.ax.get_ylabel() == ""
     wave = Field(np.full(4, 1j), Grid([1.0], 4))
     assert plot.field(wave).get_ylabel() == "$|u|^2$"
+    # Of a complex vector the sum of the densities of its components.
+    wave = Field(np.stack([np.full((8, 8), 3j), np.full((8, 8), 4 + 0j)]), grid, vector=True)
+    np.testing.assert_allclose(plot.field(wave).images[0].get_array(), 25.0)
     assert plot.arrows(v, every=2, ax=ax) is ax
     assert ax.collections[-1].N == 16
     with pytest.raises(ParameterError, match="vector fields in two"):

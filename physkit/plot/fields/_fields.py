@@ -190,7 +190,8 @@ def scalar_values(u: Field, component: int | None) -> np.ndarray:
     **Errors:** `ParameterError` where there are several components and none is named.
     """
     values = np.asarray(u.data)
-    if np.iscomplexobj(values):
+    is_density = np.iscomplexobj(values)
+    if is_density:
         values = np.abs(values) ** 2  # a wave function as its density
     # Components are the first axis of the data.
     if not u.components:
@@ -203,7 +204,7 @@ def scalar_values(u: Field, component: int | None) -> np.ndarray:
         return values[component]
     if not u.vector:
         raise ParameterError(f"this field has components {u.components}: say which, component=0")
-    return np.sqrt(np.sum(values**2, axis=0))
+    return np.sum(values, axis=0) if is_density else np.sqrt(np.sum(values**2, axis=0))
 
 
 def _plane(values: np.ndarray, cut: int | None) -> np.ndarray:
