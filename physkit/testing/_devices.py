@@ -75,6 +75,7 @@ def check_devices(
         return (jax.jit(jax.grad(outcome)) if grid is None else jax.grad(outcome))(numbers)
 
     expected = gradient_over(None) if gradient else None
+    check_finite(expected, "the derivatives on one device")  # NaN would agree with NaN
     # Terms of a derivative by p are as large as those of the objective over p, and may cancel one another:
     # the weighted sum has one of size 1 for each number of the state.
     size = sum(x.size for x in flatten_floats(one["state"])[1]) if objective is None else 0

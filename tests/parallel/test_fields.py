@@ -103,6 +103,13 @@ def test_check_devices_finds_means_over_a_block():
         check_devices(observed, state, 2, gradient=False)
 
 
+def test_check_devices_takes_no_nan_for_a_derivative():
+    sim = pk.Simulation(SSPRK3(DomainMean()), dt=0.1)
+    root_of_zero = lambda state: jnp.sqrt(jnp.sum(0 * state.data))
+    with pytest.raises(AssertionError, match=r"the derivatives on one device: .* is not finite"):
+        check_devices(sim, pk.Field(noise(8), Grid([1.0], (8,))), 1, objective=root_of_zero)
+
+
 @pytest.mark.slow
 def test_a_mean_over_the_domain_has_its_derivative_over_devices():
     sim = pk.Simulation(SSPRK3(DomainMean()), dt=0.1)
