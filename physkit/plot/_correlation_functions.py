@@ -38,8 +38,9 @@ def radial_distribution(
     ax.plot(r, g, color=color, label=label, gid="curve")
     ax.set_xlabel(axis_label("$r$", unit))
     ax.set_ylabel("$g(r)$")
-    # To the edge of the last bin; further where an earlier curve went further.
-    ax.set_xlim(0, max(ax.get_xlim()[1] if color != PALETTE[0] else 0, r[-1] + (r[1] - r[0]) / 2))
+    # To the edge of the last bin; further where an earlier curve went further. The first bin begins at 0.
+    half = (r[1] - r[0]) / 2 if len(r) > 1 else r[0]
+    ax.set_xlim(0, max(ax.get_xlim()[1] if color != PALETTE[0] else 0, r[-1] + half))
     ax.set_ylim(bottom=0)
     legend(ax)
     return ax

@@ -151,8 +151,7 @@ def _particles(series: Series, frame: int, ax: Axes) -> Axes:
 
 
 def _paths(series: Series, frame: int, ax: Axes) -> Axes:
-    values = np.asarray(series, float)
-    return trajectories(values, ax=ax, plane=(0, 1))
+    return trajectories(_real(series[:]), ax=ax, plane=(0, 1))
 
 
 def _scatter(series: Series, frame: int, ax: Axes) -> Axes:

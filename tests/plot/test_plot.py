@@ -81,6 +81,7 @@ def test_radial_distribution_and_structure_factor():
     plot.radial_distribution(r, g / 2, ax=ax, label="gas")
     assert texts(ax) == ["liquid", "gas"]
     assert ax.lines[1].get_color() != ax.lines[2].get_color()
+    assert plot.radial_distribution([0.5], [1.0]).get_xlim() == (0, 1)  # one bin
 
     k = np.array([1.0, 1.2, 2.5])
     ax = plot.structure_factor(k, np.array([2.0, 4.0, 1.0]), width=1.0, unit="σ⁻¹")

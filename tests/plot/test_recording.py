@@ -41,10 +41,11 @@ def found(tmp_path):
     frames = {
         "x": numbers(12, 20, 3), "v": numbers(12, 20, 3), "orbit": numbers(12, 2, 2),
         "line": numbers(12, 6), "plane": numbers(12, 6, 4), "flow": numbers(12, 2, 6, 4),
-        "psi": numbers(12, 6) + 1j, "e": numbers(12), "p": numbers(12, 3), "many": numbers(12, 30),
+        "psi": numbers(12, 6) + 1j, "amplitudes": numbers(12, 3, 2) + 1j,
+        "e": numbers(12), "p": numbers(12, 3), "many": numbers(12, 30),
         "points": numbers(12, 30, 2), "image": numbers(12, 5, 7), "cube": numbers(12, 2, 3, 4),
     }  # fmt: skip
-    others = dict.fromkeys(("e", "p", "many", "points", "image", "cube"), time_of)
+    others = dict.fromkeys(("amplitudes", "e", "p", "many", "points", "image", "cube"), time_of)
     observers = (
         Every(1, x=Positions("gas"), v=Velocities("gas")),
         Every(1, orbit=Positions("bodies")),
@@ -80,6 +81,8 @@ def test_waves_are_drawn_as_densities(found):
     ax = recording(series["psi"])
     np.testing.assert_allclose(ax.images[0].get_array(), np.abs(frames["psi"]) ** 2, rtol=1e-5)
     assert ax.images[0].colorbar.ax.get_ylabel() == "|psi|²"
+    ends = [line.get_xydata()[-1] for line in recording(series["amplitudes"]).lines]
+    np.testing.assert_allclose(ends, np.abs(frames["amplitudes"][-1]) ** 2, rtol=1e-6)
 
 
 def test_maps_of_one_frame(found):
