@@ -84,12 +84,8 @@ def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
     if len(frame_shape) == 2 and frame_shape[1] <= 3:
         few = frame_shape[0] <= _MAX_PATHS and len(series) > 1 and frame_shape[1] > 1
         return (_paths, False) if few else (_scatter, True)
-    if len(frame_shape) == 2:
-        return _image, True
-    raise ParameterError(
-        f"{series.name} has frames of shape {frame_shape}, too many axes for a picture: index it yourself, "
-        f"e.g. pk.open({str(series.path)!r})[{series.name!r}][-1]"
-    )
+    # Without a picture it shows no frame either: only who asks for this one is told.
+    return (_image, True) if len(frame_shape) == 2 else (_refuse, False)
 
 
 def _real(values: np.ndarray) -> np.ndarray:
@@ -172,6 +168,13 @@ def _image(series: Series, frame: int, ax: Axes) -> Axes:
     ax.set_ylabel("second index")
     inset_color_bar(ax, image, _label(series))
     return ax
+
+
+def _refuse(series: Series, frame: int, ax: Axes) -> Axes:
+    raise ParameterError(
+        f"{series.name} has frames of shape {series.shape[1:]}, too many axes for a picture: index it "
+        f"yourself, e.g. pk.open({str(series.path)!r})[{series.name!r}][-1]"
+    )
 
 
 def _distribution(series: Series, frame: int, ax: Axes) -> Axes:

@@ -114,7 +114,7 @@ def test_particles(found):
 
 def test_shows_one_frame(found):
     series, _ = found
-    moving = {name for name in series if name != "cube" and shows_one_frame(series[name])}
+    moving = {name for name in series if shows_one_frame(series[name])}
     assert moving == {"x", "v", "orbit", "line", "plane", "flow", "psi", "points", "image"}
 
 
