@@ -40,6 +40,8 @@ def particles(
 ) -> Axes:
     """Particles as discs or spheres of true size, with the edges of their cell.
 
+    Those whose position is not finite are left out.
+
     **Arguments:**
 
     - `state`: `Particles`, or a dict whose particle components are drawn in one color each; of `RigidBodies`
@@ -82,6 +84,9 @@ def particles(
         values = [_colors(p, color, limits) for _, p in found]
         colors, scale = np.concatenate([v[0] for v in values]), values[0][1]
         entries = values[0][2]
+    # One that is nowhere must not hide where the others are.
+    seen = np.isfinite(position).all(axis=1)
+    position, radii, colors = position[seen], radii[seen], colors[seen]
     # The cell, and the dimension of the picture, are those of the first component.
     first = found[0][1]
     cell = first.space.cell(first.dimension) if box else None
@@ -108,7 +113,8 @@ def _radii(p: Particles, radius: Numbers | None) -> np.ndarray:
         volume, dimension = float(p.space.volume), x.shape[1]
         if not np.isfinite(volume):
             # Free space: the volume of the box that the particles fill, without axes of no extent.
-            extents = np.ptp(x, axis=0) if len(x) else np.zeros(0)
+            finite = x[np.isfinite(x).all(axis=1)]
+            extents = np.ptp(finite, axis=0) if len(finite) else np.zeros(0)
             extents = extents[extents > 0]
             volume, dimension = float(np.prod(extents)), max(len(extents), 1)
         radius = 0.4 * (volume / max(len(x), 1)) ** (1 / dimension)
@@ -221,11 +227,38 @@ def _draw_spheres(
     view: FigureSize,
     unit: str,
 ) -> None:
-    from matplotlib.collections import EllipseCollection, LineCollection
+    from matplotlib.collections import LineCollection
 
     camera = view_matrix(*view)
-    # Columns: to the right, up, towards the eye. Drawn from the farthest to the nearest.
-    projected = x @ camera.T
+    # Columns: to the right, up, towards the eye.
+    if len(x):
+        _stack_discs(ax, x @ camera.T, radii, colors)
+    if cell is not None:
+        edges = cell_edges(cell)
+        flat, hidden = edges @ camera[:2].T, hidden_edges(edges, camera[2])
+        # Edges at the back lie behind the spheres (zorder 2), those in front before them.
+        for which, order_in_depth, strength in ((hidden, 1, 0.45), (~hidden, 3, 0.9)):
+            lines = LineCollection(flat[which], colors=INK, linewidths=0.8, alpha=strength)
+            lines.set_zorder(order_in_depth)
+            ax.add_collection(lines)
+        ax.update_datalim(flat.reshape(-1, 2))
+        sides = " × ".join(f"{length:.4g}" for length in np.linalg.norm(cell, axis=1))
+        ax.set_xlabel(f"cell {sides} {unit}".strip(), loc="right")
+    ax.set_aspect("equal")
+    ax.margins(0.02)
+    ax.autoscale_view()
+    ax.grid(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    _draw_triad(ax, camera)
+
+
+def _stack_discs(ax: Axes, projected: np.ndarray, radii: np.ndarray, colors: np.ndarray) -> None:
+    """Spheres at places `[n 3]` as the eye sees them: to the right, up, towards it."""
+    from matplotlib.collections import EllipseCollection
+
+    # From the farthest to the nearest.
     order = np.argsort(projected[:, 2])
     projected, radii, colors = projected[order], radii[order], colors[order]
     span = np.ptp(projected[:, 2]) or 1.0
@@ -265,25 +298,6 @@ def _draw_spheres(
     ax.update_datalim(
         np.concatenate([projected[:, :2] - radii[:, None], projected[:, :2] + radii[:, None]])
     )
-    if cell is not None:
-        edges = cell_edges(cell)
-        flat, hidden = edges @ camera[:2].T, hidden_edges(edges, camera[2])
-        # Edges at the back lie behind the spheres (zorder 2), those in front before them.
-        for which, order_in_depth, strength in ((hidden, 1, 0.45), (~hidden, 3, 0.9)):
-            lines = LineCollection(flat[which], colors=INK, linewidths=0.8, alpha=strength)
-            lines.set_zorder(order_in_depth)
-            ax.add_collection(lines)
-        ax.update_datalim(flat.reshape(-1, 2))
-        sides = " × ".join(f"{length:.4g}" for length in np.linalg.norm(cell, axis=1))
-        ax.set_xlabel(f"cell {sides} {unit}".strip(), loc="right")
-    ax.set_aspect("equal")
-    ax.margins(0.02)
-    ax.autoscale_view()
-    ax.grid(False)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
-    _draw_triad(ax, camera)
 
 
 def _draw_triad(ax: Axes, camera: np.ndarray) -> None:

@@ -9,6 +9,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import EllipseCollection
 from matplotlib.colors import to_hex, to_rgb
 
 from physkit import plot
@@ -191,6 +192,23 @@ def test_particles_in_space(space):
     bar = ax.figure.axes[-1]
     assert bar.get_ylabel() == "speed"
     assert bar.get_ylim() == pytest.approx((0, 3))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("space", [None, Free()])
+def test_a_particle_that_is_nowhere_hides_no_other(d, space):
+    state = random_particles(d, space=space or Box.cube(4.0, d))
+    others = state.position[1:]
+    lost = state.replace(position=state.position.at[0].set(np.nan))
+    alone = Particles(others, space=state.space)
+    drawn, expected = (
+        [c for c in plot.particles(p, radius=0.3).collections if isinstance(c, EllipseCollection)]
+        for p in (lost, alone)
+    )
+    for get in ("get_offsets", "get_facecolors"):
+        np.testing.assert_allclose(getattr(drawn[0], get)(), getattr(expected[0], get)())
+    assert np.all(np.isfinite(plot.particles(lost).get_xlim()))
+    plot.particles(Particles(others[:0], space=state.space))  # of none there is the cell
 
 
 def test_particles_of_many_kinds():
