@@ -66,6 +66,10 @@ def particles(
     found: list[tuple[str, Particles]] = [(n, p.site_particles()) for n, p in bodies]
     if not found:
         raise ParameterError(f"no particles to draw in {type(state).__name__}")
+    if ax is not None and ax.name == "3d":
+        raise ParameterError(
+            "particles are projected onto ordinary axes: leave projection='3d' out"
+        )
     ax = axes(ax, (4.8, 4.6))
     several = len(found) > 1 and isinstance(color, str) and color == "species"
     position = np.concatenate([_with_three_coordinates(p) for _, p in found])
@@ -128,9 +132,13 @@ def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
     """Colors `[n 3]`, the color scale if there is one, and entries of the legend."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, Normalize, to_rgb
+    from matplotlib.colors import ListedColormap, Normalize, is_color_like, to_rgb
 
     if isinstance(color, str) and color not in _PROPERTIES:
+        if not is_color_like(color):
+            raise ParameterError(
+                f"color={color!r} is none of {', '.join(_PROPERTIES)}, and no name of a color"
+            )
         return np.tile(to_rgb(color), (p.num_particles, 1)), None, []
     if isinstance(color, str) and color == "species":
         if p.species is None:
@@ -142,6 +150,10 @@ def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
         return colors, None, entries if len(kinds) > 1 else []
     values = _values(p, color)
     low, high, name = color_scale(values, limits)
+    if low == high:
+        # A color bar widens the range of one number: spheres must have the color that it has there.
+        margin = 0.1 * abs(low) or 0.1
+        low, high = low - margin, high + margin
     colormap = matplotlib.colormaps[name]
     if name == DIVERGING:
         # Without the ends of the map, which are nearly black.

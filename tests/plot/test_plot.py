@@ -228,6 +228,19 @@ def test_particles_of_many_kinds():
         plot.particles(random_particles(), radius=np.ones(3))
     with pytest.raises(ParameterError, match="no particles"):
         plot.particles({"a": 1})
+    with pytest.raises(ParameterError, match="'velocity' is none of species, speed"):
+        plot.particles(random_particles(), color="velocity")
+    with pytest.raises(ParameterError, match="ordinary axes"):
+        plot.particles(random_particles(), ax=plt.figure().add_subplot(projection="3d"))
+
+
+def test_equal_numbers_have_the_color_of_the_bar():
+    ax = plot.particles(random_particles(2, space=Free()), color="mass")
+    bar = ax.figure.axes[-1]
+    low, high = bar.get_ylim()
+    assert low < 1 < high  # each mass is 1
+    color = matplotlib.colormaps["viridis"]((1 - low) / (high - low))
+    np.testing.assert_allclose(ax.collections[0].get_facecolor()[0], color, atol=0.02)
 
 
 def test_projection():
