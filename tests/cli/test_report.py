@@ -7,12 +7,15 @@ import shutil
 import subprocess
 
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 import physkit as pk
 from physkit.cli import main
+from physkit.cli.pages._sweep_report import _draws_result
 from physkit.cli.verbs._animate import FrameDrawing
 from physkit.core import DamagedFileError
 from physkit.fields import Field
@@ -101,6 +104,16 @@ def test_a_report_of_a_sweep(tmp_path):
     ):
         assert what in found.text, what
     assert found.count["img"] == 2
+
+
+@pytest.mark.parametrize("is_grid", [True, False])
+def test_members_beside_a_grid_are_dots(is_grid):
+    x, y = np.meshgrid(np.arange(4.0), np.arange(3.0)) if is_grid else np.random.rand(2, 12)
+    ax = plt.figure().add_subplot()
+    _draws_result("E", np.arange(12.0), {"x": x.ravel(), "y": y.ravel()})(ax)
+    assert isinstance(ax.collections[0], QuadMesh) == is_grid
+    np.testing.assert_array_equal(np.sort(ax.collections[0].get_array().ravel()), np.arange(12.0))
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")
