@@ -13,6 +13,7 @@ from ._types import Artist, Axes, Numbers
 
 _NUM_BARS = 12  # error bars along a fan
 _MAX_WRITTEN_CELLS = 64  # of a map; more are too small for numbers
+_MAX_DIGITS = 4  # after the point, in a cell
 _NOISY = 0.1  # of the colors' range: cells whose error is larger are hatched
 
 
@@ -205,16 +206,23 @@ def _write_numbers(
     # As many digits as the typical error leaves meaning to.
     known = np.where(np.isfinite(errors) & (errors > 0), errors, np.nan)
     typical = np.nanmedian(known) if np.isfinite(known).any() else 0.1
-    digits = int(np.clip(np.ceil(-np.log10(typical)), 0, 4))
+    digits = max(int(np.ceil(-np.log10(typical))), 0)
+    if digits > _MAX_DIGITS:
+        # Numbers this small would be written as 0.0000.
+        largest = np.nanmax(np.abs(table[np.isfinite(table)]), initial=typical)
+        places = digits + int(np.floor(np.log10(largest))) + 1
+        form, error_form = f".{int(np.clip(places, 1, 6))}g", ".1g"
+    else:
+        form = error_form = f".{digits}f"
     for (r, c), value in np.ndenumerate(table):
         if not np.isfinite(value):
             continue
         # White on cells that are dark to the eye, which sees green brightest.
         red, green, blue, _ = image.cmap(image.norm(value))
         dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.55
-        text = f"{value:.{digits}f}"
+        text = f"{value:{form}}"
         if np.isfinite(errors[r, c]):
-            text += f"\n±{errors[r, c]:.{digits}f}"
+            text += f"\n±{errors[r, c]:{error_form}}"
         ax.text(
             columns[c], rows[r], text, ha="center", va="center", fontsize=7,
             color="white" if dark else INK,

@@ -77,6 +77,14 @@ def test_heat_map_hatches_what_is_noisy():
     assert not plot.heat_map(x, y, z).patches
 
 
+@pytest.mark.parametrize(
+    ("scale", "written"), [(1.0, "1.50\n±0.01"), (1e-6, "1.5e-06\n±1e-08"), (1e3, "1500\n±10")]
+)
+def test_numbers_of_cells_have_digits_that_say_something(scale, written):
+    ax = plot.heat_map([0, 1], [0, 0], [scale, 1.5 * scale], error=[0.01 * scale] * 2)
+    assert ax.texts[1].get_text() == written
+
+
 def test_parallel_coordinates():
     x, y, z = grid(3)
     z[4] = np.nan
