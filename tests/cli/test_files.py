@@ -162,11 +162,13 @@ def test_info_of_a_sweep_says_who_knows(tmp_path, capsys):
     check_refused(capsys, ["info", str(tmp_path)], "physkit sweep status")
 
 
-def test_a_missing_case_is_refused(tmp_path, capsys):
+def test_a_missing_case_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
     texts = {
         "a.py": ("x = 1\n", "no function case"),
         "c.py": ("def case(:\n", "line 1: SyntaxError"),
         "d.py": ("\nimport nothing_of_this_name\n", "line 2: ModuleNotFoundError"),
+        "g.py": ("\n\nimport c  # the one above\n", "line 3: SyntaxError"),
         "e.py": ("def case():\n    return 3\n", "must return (simulation, state)"),
         "f.py": ("def case(n):\n    return n\n", "needs ['n']"),
     }

@@ -111,8 +111,10 @@ def _call_with_line_of_error(case: Path, action: Callable[[], Any]) -> Any:
         lines = [
             f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(case)
         ]
-        # A syntax error has no such frame, as nothing has run: it carries its line itself.
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        # A syntax error of the case has no such frame, as nothing has run: it carries its line itself. One of a
+        # file that the case imports has.
+        is_own = isinstance(error, SyntaxError) and error.filename == str(case)
+        line = error.lineno if is_own else (lines or [None])[-1]
         at = f", line {line}" if line else ""
         raise ValueError(f"{case}{at}: {type(error).__name__}: {error}") from error
 
