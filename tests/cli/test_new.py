@@ -97,7 +97,9 @@ def test_names_that_cannot_be_imported_are_refused(name, says, tmp_path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_replaced(project, tmp_path, capsys):
+def test_nothing_is_replaced(project, tmp_path, capsys, monkeypatch):
+    # As where `python -m physkit new` is called beside it: Python can import it.
+    monkeypatch.syspath_prepend(project.parent)
     before = {p: p.stat().st_mtime_ns for p in project.rglob("*") if p.is_file()}
     assert main(["new", str(project)]) == 2
     assert "is there already" in capsys.readouterr().err

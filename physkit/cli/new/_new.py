@@ -50,12 +50,13 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Write the project; 2 for a name that cannot be, and where something is there already."""
     folder = Path(args.path)
     name = folder.name
+    # Also a link that leads nowhere, and an empty folder: nothing that is there is touched. Asked first, as
+    # Python finds a project in this folder and would call it a package of that name.
+    if name and os.path.lexists(folder):
+        report.error(f"{folder} is there already: give another name, or remove it")
+        return 2
     if why := _why_invalid(name):
         report.error(f"{name!r} cannot be the name of a project: {why}")
-        return 2
-    # Also a link that leads nowhere, and an empty folder: nothing that is there is touched.
-    if os.path.lexists(folder):
-        report.error(f"{folder} is there already: give another name, or remove it")
         return 2
     if not folder.absolute().parent.is_dir():
         report.error(f"{folder.parent} is no folder: make it first")
