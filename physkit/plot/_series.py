@@ -34,13 +34,15 @@ def series(
 
     **Returns:** the `Axes`.
 
-    **Errors:** `ShapeError` when times, values, errors and names do not go together.
+    **Errors:** `ShapeError` when times, values, errors and names do not go together, or there are none.
     """
     times, values = np.asarray(times), np.asarray(values)
     if values.ndim not in (1, 2) or times.shape != values.shape[:1]:
         raise ShapeError(
             f"a series needs times [t] and values [t] or [t k]; got {times.shape} and {values.shape}"
         )
+    if not len(times):
+        raise ShapeError("a series of no times: there is nothing to draw")
     columns = values.reshape(len(times), -1)
     if error is not None and np.shape(error) not in ((), values.shape):
         raise ShapeError(
@@ -55,7 +57,9 @@ def series(
         name = names[k] if k < len(names) else None
         # Long noisy series read better in thin lines.
         width = 1.6 if len(times) < 400 else 1.0
-        ax.plot(times, columns[:, k], color=color, linewidth=width, label=name)
+        # A line of one point would not be seen.
+        mark = "o" if len(times) == 1 else None
+        ax.plot(times, columns[:, k], color=color, linewidth=width, label=name, marker=mark)
         if bands is not None:
             low, high = columns[:, k] - bands[:, k], columns[:, k] + bands[:, k]
             ax.fill_between(times, low, high, color=color, alpha=0.18, linewidth=0)

@@ -59,6 +59,9 @@ def test_series():
         plot.series(T, values[:, 0], error=T[1:])
     with pytest.raises(ShapeError, match="2 lines need as many names"):
         plot.series(T, values, names=["a"])
+    with pytest.raises(ShapeError, match="no times"):
+        plot.series([], [])
+    assert plot.series([1.0], [2.0]).lines[0].get_marker() == "o"
 
 
 def test_drift_prints_the_slope():
