@@ -82,6 +82,13 @@ def test_arrows_and_magnitude():
         plot.arrows(v[0])
     with pytest.raises(ParameterError, match=r"vector=True.*got components \(2,\).*vector=False"):
         plot.arrows(Field(np.zeros((2, 8, 8)), grid))
+    alone = plot.arrows(v)
+    assert (alone.get_xlabel(), alone.get_ylabel()) == ("$x$", "$y$")
+    for every in (0, 9):
+        with pytest.raises(ParameterError, match=f"every={every} of 8 points"):
+            plot.arrows(v, every=every)
+    with pytest.raises(ParameterError, match="complex numbers"):
+        plot.arrows(v.replace(data=1j * np.asarray(v.data)))
 
 
 def test_arrows_on_a_sphere_lie_on_its_map():

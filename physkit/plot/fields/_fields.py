@@ -120,14 +120,26 @@ def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color:
 
     **Returns:** the `Axes`.
 
-    **Errors:** `ParameterError` unless `v` is a vector field in two dimensions.
+    **Errors:** `ParameterError` unless `v` is a vector field of real numbers in two dimensions, and for `every`
+    that leaves no arrow.
     """
     if not v.vector or v.grid.dimension != 2:
         raise ParameterError(
             f"arrows are for vector fields in two dimensions, Field(data, grid, vector=True); got components "
             f"{v.components} in {v.grid.dimension} dimensions, vector={v.vector}"
         )
-    ax = axes(None, (4.8, 4.0)) if ax is None else ax
+    if np.iscomplexobj(v.data):
+        raise ParameterError(
+            "arrows of complex numbers: draw their real parts, v.replace(data=v.data.real)"
+        )
+    most = min(v.grid.shape)
+    if every is not None and not 1 <= every <= most:
+        raise ParameterError(f"every={every} of {most} points along an axis: 1 to {most}")
+    if ax is None:
+        ax = axes(None, (4.8, 4.0))
+        is_sphere = isinstance(v.grid, SphericalGrid)
+        ax.set_xlabel("longitude / °" if is_sphere else "$x$")
+        ax.set_ylabel("latitude / °" if is_sphere else "$y$")
     step = max(1, max(v.grid.shape) // 20) if every is None else every
     x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
     if isinstance(v.grid, SphericalGrid):
