@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import physkit as pk
 from physkit.cli import main
-from physkit.cli.pages._sweep_report import _draws_result
+from physkit.cli.pages._run_report import _ends_and_mean
+from physkit.cli.pages._sweep_report import _draws_result, _state
 from physkit.cli.verbs._animate import FrameDrawing
 from physkit.core import DamagedFileError
 from physkit.fields import Field
@@ -104,6 +105,25 @@ def test_a_report_of_a_sweep(tmp_path):
     ):
         assert what in found.text, what
     assert found.count["img"] == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1.0, 3.0], ("2", "1", "3", "2", "2", "1")),
+        ([1.0, 3.0, np.nan], ("3, 1 of them not finite", "1", "nan", "nan", "2", "1")),
+        ([np.inf, np.inf], ("2, 2 of them not finite", "inf", "inf", "nan", "nan", "nan")),
+    ],
+)
+def test_first_and_last_numbers_are_those_recorded(values, said):
+    assert _ends_and_mean(np.asarray(values)) == said
+
+
+def test_a_report_of_a_sweep_says_what_is_missing_and_what_failed():
+    assert _state(0, 0) == "complete"
+    assert _state(3, 0) == "NOT complete: 3 members missing"
+    assert _state(0, 2) == "complete; 2 members FAILED"
+    assert _state(3, 2) == "NOT complete: 3 members missing; 2 members FAILED"
 
 
 @pytest.mark.parametrize("is_grid", [True, False])

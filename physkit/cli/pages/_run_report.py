@@ -78,14 +78,21 @@ def _curves(series: list[Series]) -> str:
     for one in shown:
         if len(one.shape) > 1 or one.dtype.kind not in "fiub":
             continue
-        values = np.asarray(one[:], float)
-        values = values[np.isfinite(values)]
-        if values.size:
-            change = values[-1] - values[0]
-            rows.append((one.name, len(one), *(f"{x:.7g}" for x in (values[0], values[-1], change)),
-                         f"{values.mean():.7g}", f"{values.std():.3g}"))  # fmt: skip
+        rows.append((one.name, *_ends_and_mean(np.asarray(one[:], float))))
     header = ("name", "frames", "first", "last", "change", "mean", "std. deviation")
     return lay_out(pictures) + (table(header, rows) if rows else "")
+
+
+def _ends_and_mean(values: np.ndarray) -> tuple[str, ...]:
+    """How many, the first, the last and their difference as they are; mean and deviation of the finite ones."""
+    finite = values[np.isfinite(values)]
+    lost = len(values) - len(finite)
+    count = f"{len(values)}, {lost} of them not finite" if lost else f"{len(values)}"
+    first, last = values[[0, -1]]
+    # Of two infinities the difference is no number.
+    change = last - first if np.isfinite([first, last]).all() else np.nan
+    mean, deviation = (finite.mean(), finite.std()) if finite.size else (np.nan, np.nan)
+    return count, *(f"{x:.7g}" for x in (first, last, change, mean)), f"{deviation:.3g}"
 
 
 def _frames(series: list[Series], film_frames: int) -> str:

@@ -25,8 +25,8 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, str, bool]:
     is_healthy = ensemble.complete and not ensemble.failed
     count = f"{len(ensemble.members)} of {ensemble.num_members} members"
     body = f"<h1>{escape(title)}</h1>"
-    words = "complete" if is_healthy else f"NOT complete: {len(ensemble.failed)} members failed"
-    body += paragraph(words, "good" if is_healthy else "wrong")
+    missing = ensemble.num_members - len(ensemble.members)
+    body += paragraph(_state(missing, len(ensemble.failed)), "good" if is_healthy else "wrong")
     said = SweepFolder(folder).table.metadata
     provenance, identity = said.get("provenance"), said.get("identity")
     provenance = provenance if isinstance(provenance, dict) else {}
@@ -48,6 +48,12 @@ def sweep_page(folder: Path, ensemble: Ensemble) -> tuple[str, str, bool]:
     if isinstance(sections, dict):
         body += chapter("What was simulated, with which numbers", numbers_by_path(sections))
     return title, body, is_healthy
+
+
+def _state(missing: int, failed: int) -> str:
+    """In words, how many members are missing and how many have failed."""
+    words = f"NOT complete: {missing} members missing" if missing else "complete"
+    return f"{words}; {failed} members FAILED" if failed else words
 
 
 def _fans(ensemble: Ensemble) -> list[str]:
