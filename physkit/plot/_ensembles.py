@@ -69,7 +69,7 @@ def fan(
             f"a fan needs times [t] and one number for each of a member; got times {times.shape} and "
             f"quantiles {edges.shape}"
         )
-    if members and members > len(lines):
+    if not 0 <= members <= len(lines):
         raise ParameterError(f"{members} members to draw, of {len(lines)} given")
     if 0.5 not in levels:
         raise ParameterError(f"a fan is drawn around the median: 0.5 is not among levels {levels}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import ShapeError, explain_call
+from physkit.core import ParameterError, ShapeError, explain_call
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 from ._types import Artist, Axes, Numbers
@@ -33,7 +33,7 @@ def trajectories(
 
     **Returns:** the `Axes`, equally scaled.
 
-    **Errors:** `ShapeError` for positions of another shape.
+    **Errors:** `ShapeError` for positions of another shape; `ParameterError` for a plane of others.
     """
     paths = np.asarray(positions, float)
     paths = paths[:, None] if paths.ndim == 2 else paths
@@ -42,6 +42,9 @@ def trajectories(
             f"positions are [t n d] or [t d] with d = 2 or 3; got {np.shape(positions)}"
         )
     if plane is not None:
+        d = paths.shape[-1]
+        if np.shape(plane) != (2,) or not all(k in range(-d, d) for k in plane):
+            raise ParameterError(f"plane={plane!r}: two of {d} axes by number, such as (0, 1)")
         paths = paths[..., list(plane)]
     spatial = paths.shape[-1] == 3
     ax = axes(ax, (4.8, 4.6), spatial=spatial)

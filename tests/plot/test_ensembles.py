@@ -107,6 +107,8 @@ def test_bad_input_is_refused():
         plot.fan(TIMES[1:], PATHS)
     with pytest.raises(ParameterError, match="of 40 given"):
         plot.fan(TIMES, PATHS, members=41)
+    with pytest.raises(ParameterError, match="-3 members to draw"):
+        plot.fan(TIMES, PATHS, members=-3)
     broken = np.where(np.arange(9) == 8, np.nan, PATHS)
     plot.fan(TIMES, broken)  # of no member: a gap
     broken[3, 4] = np.nan

@@ -126,6 +126,12 @@ def test_correlation():
     assert labels(ax)[1] == "$C(t)$ / (m²/s²)"
 
 
+def test_a_plane_of_paths_is_two_axes():
+    assert labels(plot.trajectories(np.ones((4, 3)), plane=(0, -1))) == ("$x$", "$z$")
+    with pytest.raises(ParameterError, match="two of 3 axes"):
+        plot.trajectories(np.ones((4, 3)), plane=(0, 3))
+
+
 def test_trajectories():
     path = np.stack([np.cos(T), np.sin(T), 0.2 * T], 1)[:, None] * np.array([1.0, 2.0])[:, None]
     flat = plot.trajectories(path[..., :2], unit="AU", names=["inner", "outer"])
