@@ -161,7 +161,7 @@ def heat_map(
     ax = axes(ax, (5.2, 4.0))
     ax.grid(False)
     low, high, cmap = color_scale(table, limits, cmap)
-    across, up = _edges(columns), _edges(rows)
+    across, up = edges_around(columns), edges_around(rows)
     image = ax.pcolormesh(
         across,
         up,
@@ -185,7 +185,7 @@ def heat_map(
     return ax
 
 
-def _edges(centers: np.ndarray) -> np.ndarray:
+def edges_around(centers: np.ndarray) -> np.ndarray:
     """Edges of cells around values, half-way between neighbors; one more than there are values."""
     if len(centers) == 1:
         return centers[0] + np.array([-0.5, 0.5])

@@ -7,6 +7,7 @@ import numpy as np
 from physkit.core import ParameterError, explain_call
 from physkit.storage import Series, is_trajectory, load_component
 
+from ._ensembles import edges_around
 from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
@@ -107,7 +108,6 @@ def _curves(series: Series, frame: int, ax: Axes) -> Axes:
 
 def _map(series: Series, frame: int, ax: Axes) -> Axes:
     """Place or index to the right, time upwards."""
-    time = series.time
     values = _real(series[:])
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
@@ -115,15 +115,15 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
         loaded = load_component(series, frame, quiet=True)
         low, high, across = 0.0, float(loaded.grid.space.lengths[0]), "$x$"
     else:
-        low, high, across = 0, values.shape[1], "index"
-    # One frame has no extent in time: give it one, or the image would have none.
-    end = time[-1] if time[-1] > time[0] else time[0] + 1
+        low, high, across = -0.5, values.shape[1] - 0.5, "index"
+    # A row has its time in its middle.
+    rows = edges_around(series.time)
     least, most, cmap = color_scale(values)
     image = ax.imshow(
         values,
         origin="lower",
         aspect="auto",
-        extent=(low, high, time[0], end),
+        extent=(low, high, rows[0], rows[-1]),
         interpolation="nearest",
         cmap=cmap,
         vmin=least,

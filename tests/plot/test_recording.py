@@ -73,7 +73,9 @@ def test_maps_over_time(found, name):
         ax.images[0].get_array(), np.float32(frames[name]) if name == "line" else frames[name]
     )
     assert ax.get_ylabel() == "time"
-    assert ax.images[0].get_extent()[2:] == [1.0, 3.75]
+    # A row has its time in its middle, and an index its column.
+    across = [0.0, 2.0] if name == "line" else [-0.5, 29.5]
+    assert ax.images[0].get_extent() == [*across, 0.875, 3.875]
 
 
 def test_waves_are_drawn_as_densities(found):
