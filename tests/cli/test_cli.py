@@ -15,6 +15,7 @@ from physkit.cli import Report, main
 from physkit.cli._main import _VERBS
 from physkit.cli.common import _report
 from physkit.cli.common._csv import write_table
+from physkit.cli.common._load_case import _settings
 from physkit.cli.demo import _demo
 from physkit.cli.demo._demo import CHAPTERS, Chapter
 from physkit.cli.verbs import _doctor
@@ -28,6 +29,18 @@ def test_version_and_help(capsys):
             main(words)
         assert stop.value.code == 0
     assert "physkit 0." in capsys.readouterr().out
+
+
+def test_settings_are_of_the_kind_of_their_defaults():
+    def case(shape=(8, 8), axes=[0], n=1, name="a", free=None):  # noqa: B006
+        pass
+
+    given = ["shape=64,32", "axes=[1, 2]", "n=3", "name=64,32", "free=1e-3"]
+    expected = {"shape": (64, 32), "axes": [1, 2], "n": 3, "name": "64,32", "free": 1e-3}
+    assert _settings(case, given) == expected
+    for wrong in ("shape=64x32", "shape=64", "axes="):
+        with pytest.raises(ValueError, match=r"takes a list, like [(\[]"):
+            _settings(case, [wrong])
 
 
 @pytest.mark.parametrize("verb", _VERBS)

@@ -4,6 +4,7 @@ Imports stand inside functions: `physkit --help` should not wait for what only s
 """
 
 import argparse
+import ast
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 import physkit
 
 from ._types import Simulation, State, Sweep
+
+# What a setting is, by the type of its default.
+_KINDS = {bool: "true or false", int: "a whole number", list: "a list", tuple: "a list"}
 
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +147,10 @@ def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]
 
 
 def _parse(text: str, parameter: Any, setting: str) -> Any:
-    """`text` in the type of the default; without one, true or false, or a number, if it reads as one."""
+    """`text` in the type of the default; without one, true or false, or a number, if it reads as one.
+
+    Lists and tuples as Python writes them, `(64, 32)` or `64,32`.
+    """
     default = None if parameter.default is parameter.empty else parameter.default
     try:
         # bool first, which Python counts among the integers.
@@ -152,8 +159,10 @@ def _parse(text: str, parameter: Any, setting: str) -> Any:
         if isinstance(default, int | float):
             number = float(text)
             return int(text) if isinstance(default, int) else number
-    except (ValueError, KeyError) as error:
-        kind = {bool: "true or false", int: "a whole number"}.get(type(default), "a number")
+        if isinstance(default, list | tuple):
+            return type(default)(ast.literal_eval(text))
+    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+        kind = _KINDS.get(type(default), "a number")
         raise ValueError(f"--set {setting}: case() takes {kind}, like {default}") from error
     if default is None:
         for kind in (int, float):

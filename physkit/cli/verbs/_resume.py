@@ -63,7 +63,8 @@ def read_request(folder: Path) -> dict[str, Any]:
         raise OSError(f"{folder} is not there" if not folder.exists() else f"{folder} is no folder")
     try:
         # Not trusted: read no more than a request can have, and check the kind of every entry.
-        request = json.loads(request_file.read_bytes()[:100_000])
+        with request_file.open("rb") as file:
+            request = json.loads(file.read(100_000))
         # `type`, not isinstance: true is no number of steps.
         if any(type(request.get(k)) is not kind for k, kind in _KINDS.items()):
             raise ValueError("an entry is missing or of another kind")
