@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from ._gradient_growth import gradient_growth as gradient_growth
     from ._particles import particles as particles
     from ._paths import phase_space as phase_space, trajectories as trajectories
-    from ._recording import recording as recording, shows_one_frame as shows_one_frame
+    from ._recording import (
+        recorded_field as recorded_field,
+        recording as recording,
+        shows_one_frame as shows_one_frame,
+    )
     from ._series import drift as drift, series as series
     from ._style import (
         PALETTE as PALETTE,

@@ -66,10 +66,12 @@ def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
     if series.kind == "fields":
         is_one_dimensional = sum(axis in series.dims for axis in "xyz") == 1
         if not is_one_dimensional:
-            return _field, True
+            return recorded_field, True
         # A map over place and time shows all frames, where there are enough of them.
         return (
-            (_map, False) if len(frame_shape) == 1 and len(series) >= _MAX_LINES else (_field, True)
+            (_map, False)
+            if len(frame_shape) == 1 and len(series) >= _MAX_LINES
+            else (recorded_field, True)
         )
     if is_trajectory(series):
         # Paths of particles in a box would jump at its edges: paths are for free space.
@@ -135,11 +137,14 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
     return ax
 
 
-def _field(series: Series, frame: int, ax: Axes) -> Axes:
+def recorded_field(
+    series: Series, frame: int, ax: Axes, limits: tuple[float, float] | None = None
+) -> Axes:
+    """One frame of a field: of a vector its magnitude, of other components the first."""
     loaded = load_component(series, frame, quiet=True)
     part = 0 if loaded.components and not loaded.vector else None
     label = f"|{series.name}|" if loaded.vector and loaded.is_real else _label(series)
-    return field(loaded, component=part, ax=ax, label=label)
+    return field(loaded, component=part, ax=ax, limits=limits, label=label)
 
 
 def _particles(series: Series, frame: int, ax: Axes) -> Axes:

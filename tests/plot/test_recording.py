@@ -4,8 +4,10 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from physkit import plot
+from physkit.cli.verbs._animate import FrameDrawing
 from physkit.core import ParameterError
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid
@@ -96,6 +98,9 @@ def test_maps_of_one_frame(found):
     flow = recording(series["flow"]).images[0]
     np.testing.assert_allclose(flow.get_array(), speed.T, rtol=1e-6)
     assert flow.colorbar.ax.get_ylabel() == "|flow|"
+    film = Figure().add_subplot()
+    FrameDrawing(series["flow"], [0, 11])(11, film)
+    assert film.images[0].colorbar.ax.get_ylabel() == "|flow|"
     image = recording(series["image"], frame=3).images[0].get_array()
     np.testing.assert_array_equal(image, frames["image"][3].T)
 

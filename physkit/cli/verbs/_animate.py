@@ -93,10 +93,10 @@ class FrameDrawing:
 
     def __call__(self, frame: int, ax: Axes) -> None:
         """Draw frame number `frame`."""
-        from physkit.plot import recording
+        from physkit.plot import recorded_field, recording
 
         if self._series.kind == "fields":
-            self._draw_field(frame, ax)
+            recorded_field(self._series, frame, ax, self._colors)
         elif self._series.kind == "trajectory" and "/position/" in self._series.dataset_paths[0]:
             self._draw_particles(frame, ax)
         else:
@@ -105,15 +105,6 @@ class FrameDrawing:
             ax.set_xlim(*self._x)
             ax.set_ylim(*self._y)
         ax.set_title(f"t = {self._series.time[frame]:.4g}", fontsize=10.5, loc="left")
-
-    def _draw_field(self, frame: int, ax: Axes) -> None:
-        from physkit.plot import field
-        from physkit.storage import load_component
-
-        loaded = load_component(self._series, frame, quiet=True)
-        # Of a vector its magnitude, of other components the first.
-        component = 0 if loaded.components and not loaded.vector else None
-        field(loaded, component=component, ax=ax, limits=self._colors, label=self._series.name)
 
     def _draw_particles(self, frame: int, ax: Axes) -> None:
         from physkit.plot import particles
