@@ -8,6 +8,7 @@ from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.fit import element_labels
 from physkit.inference import PosteriorSamples
 
+from ._numbers import as_real
 from ._style import INK, PALETTE, apply_style, style
 from ._types import Axes, Numbers
 
@@ -50,7 +51,7 @@ def corner(
         table, names = _table_by_name(samples)
         labels = names if labels is None else labels
     else:
-        table = np.asarray(samples, float)
+        table = as_real(samples, "samples")
     if table.ndim != 2 or table.shape[1] < 2:
         raise ShapeError(f"a corner plot needs samples [draws v], v two or more; got {table.shape}")
     count = table.shape[1]
@@ -92,7 +93,7 @@ def corner(
 
 def _table_by_name(samples: Mapping[str, Numbers]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Draws by name as one table `[draws v]`, and the labels of its columns."""
-    arrays = {str(name): np.asarray(values, float) for name, values in samples.items()}
+    arrays = {str(name): as_real(values, str(name)) for name, values in samples.items()}
     counts = {x.shape[:1] for x in arrays.values()}
     if len(counts) != 1 or () in counts:
         shapes = {name: x.shape for name, x in arrays.items()}

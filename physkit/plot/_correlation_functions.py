@@ -5,6 +5,7 @@ import numpy as np
 from physkit.core import ParameterError, explain_call
 from physkit.observe import Estimate, shell_average
 
+from ._numbers import as_columns, as_errors
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend, next_color
 from ._types import Axes, Numbers
 
@@ -28,8 +29,11 @@ def radial_distribution(
     - `unit`: of length. `label`: for the legend.
 
     **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when shapes do not go together.
     """
-    r, g = np.asarray(r), np.asarray(g)
+    r, g = as_columns({"r": r, "g": g})
+    error = as_errors(error, g)
     ax = axes(ax)
     color = next_color(ax)
     if color == PALETTE[0]:  # the first curve of these axes
@@ -66,8 +70,10 @@ def structure_factor(
     - `unit`: of 1 / length, e.g. `σ⁻¹`. `label`: for the legend.
 
     **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when shapes do not go together.
     """
-    k, s = np.asarray(k, float), np.asarray(s, float)
+    k, s = as_columns({"k": k, "s": s})
     ax = axes(ax)
     color = next_color(ax)
     ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
@@ -112,14 +118,18 @@ def mean_square_displacement(
     - `length_unit`, `time_unit`, `label`: for the labels.
 
     **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when shapes do not go together; `ParameterError` for fewer than two lags that have
+    numbers.
     """
-    lag, msd = np.asarray(lag, float), np.asarray(msd, float)
+    lag, msd = as_columns({"lag": lag, "msd": msd})
+    error = as_errors(error, msd)
     # Lags that were never sampled are NaN, and logarithmic axes have no place for lag 0.
     keep = np.isfinite(msd) & ((lag > 0) | (not log))
     if np.sum(keep) < 2:
         raise ParameterError("a mean-square displacement needs at least two lags with numbers")
     lag, msd = lag[keep], msd[keep]
-    error = None if error is None else np.asarray(error, float)[keep]
+    error = None if error is None else error[keep]
     ax = axes(ax)
     color = next_color(ax)
     _band(ax, lag, msd, error, color)
@@ -172,13 +182,20 @@ def correlation(
     - `unit`: of the values where they are not normalized. `time_unit`, `label`: for the labels.
 
     **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when shapes do not go together; `ParameterError` where C(0) is no number to divide
+    by.
     """
-    lag, values = np.asarray(lag, float), np.asarray(values, float)
-    scale = values[0] if normalized else 1.0
+    lag, values = as_columns({"lag": lag, "values": values})
+    error, scale = as_errors(error, values), values[0] if normalized else 1.0
+    if scale == 0 or not np.isfinite(scale):
+        raise ParameterError(
+            f"C(0) is {scale:g}, and nothing can be divided by it: normalized=False"
+        )
     ax = axes(ax)
     color = next_color(ax)
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    _band(ax, lag, values / scale, None if error is None else np.asarray(error) / scale, color)
+    _band(ax, lag, values / scale, None if error is None else error / scale, color)
     ax.plot(lag, values / scale, color=color, label=label, gid="curve")
     ax.set_xlim(0, np.max(lag))
     ax.set_xlabel(axis_label("time lag $t$", time_unit))
@@ -190,7 +207,7 @@ def correlation(
 def _band(ax: Axes, x: Numbers, y: Numbers, error: Numbers, color: str) -> None:
     if error is not None:
         # An unknown error is drawn as none: NaN would leave a hole in the band.
-        error = np.nan_to_num(np.asarray(error))
+        error = np.nan_to_num(error)
         ax.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
 
 

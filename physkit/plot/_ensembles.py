@@ -8,6 +8,7 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
+from ._numbers import as_real
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, color_scale, legend
 from ._types import Artist, Axes, Numbers
 
@@ -51,7 +52,7 @@ def fan(
         levels, errors = values.levels, np.asarray(values.quantile.error)
         edges, lines = np.asarray(values.quantile.value), np.empty((0, len(times)))
     else:
-        lines = np.asarray(values)
+        lines = as_real(values, "values")
         if lines.ndim != 2 or not len(lines):
             raise ShapeError(
                 f"a fan needs values [members t], or ensemble_statistics; got {lines.shape}"
@@ -142,7 +143,7 @@ def heat_map(
     """
     from matplotlib.patches import Rectangle
 
-    x, y, values = (np.asarray(a, float).ravel() for a in (x, y, values))
+    x, y, values = (as_real(a, n).ravel() for a, n in ((x, "x"), (y, "y"), (values, "values")))
     bars = np.full(values.shape, np.nan) if error is None else np.asarray(error, float).ravel()
     if not x.shape == y.shape == values.shape == bars.shape or not len(x):
         raise ShapeError(
@@ -259,7 +260,7 @@ def parallel_coordinates(
     names = list(columns)
     if len(names) < 2:
         raise ParameterError(f"parallel coordinates need two columns or more; got {names}")
-    arrays = [np.asarray(columns[name], float) for name in names]
+    arrays = [as_real(columns[name], name) for name in names]
     if any(a.ndim != 1 or a.shape != arrays[0].shape for a in arrays) or not len(arrays[0]):
         raise ShapeError(f"columns have one number a member; got {[a.shape for a in arrays]}")
     unknown = sorted(set(error or {}) - set(names))

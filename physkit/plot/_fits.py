@@ -7,6 +7,7 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.fit import Fit, SearchHistory
 
+from ._numbers import as_errors, as_real
 from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
 from ._types import Axes, Numbers
 
@@ -40,7 +41,8 @@ def fit(
 
     **Errors:** `ShapeError` when shapes do not go together.
     """
-    x, data, before, after = (np.asarray(a, float) for a in (x, data, before, after))
+    given = {"x": x, "data": data, "before": before, "after": after}
+    x, data, before, after = (as_real(values, name) for name, values in given.items())
     if data.shape != before.shape or data.shape != after.shape or x.shape != data.shape[:1]:
         raise ShapeError(
             f"a fit needs x [t], and data, before and after [t] or [t k]; got {x.shape}, {data.shape}, "
@@ -48,7 +50,8 @@ def fit(
         )
     top, bottom = _two_axes(axes)
     columns = [a.reshape(len(x), -1) for a in (data, before, after)]  # one for each series
-    bars = None if error is None else np.broadcast_to(error, data.shape).reshape(len(x), -1)
+    bars = as_errors(error, data)
+    bars = None if bars is None else bars.reshape(len(x), -1)
     several = columns[0].shape[1] > 1
     # Data may come in any order; a line drawn through them may not.
     order = np.argsort(x)

@@ -8,6 +8,7 @@ import numpy as np
 
 from physkit.core import ParameterError, ShapeError, explain_call
 
+from ._numbers import as_real
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 from ._types import Artist, Axes, Numbers
 
@@ -35,7 +36,7 @@ def trajectories(
 
     **Errors:** `ShapeError` for positions of another shape; `ParameterError` for a plane of others.
     """
-    paths = np.asarray(positions, float)
+    paths = as_real(positions, "positions")
     paths = paths[:, None] if paths.ndim == 2 else paths
     if paths.ndim != 3 or paths.shape[-1] not in (2, 3):
         raise ShapeError(
@@ -91,7 +92,7 @@ def phase_space(
 
     **Errors:** `ShapeError` when q and p differ in shape.
     """
-    q, p = np.asarray(q, float), np.asarray(p, float)
+    q, p = as_real(q, "q"), as_real(p, "p")
     if q.shape != p.shape or q.ndim not in (1, 2):
         raise ShapeError(f"q and p are both [t] or [t k]; got {q.shape} and {p.shape}")
     q, p = q.reshape(len(q), -1), p.reshape(len(p), -1)

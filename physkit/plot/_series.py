@@ -6,6 +6,7 @@ import numpy as np
 
 from physkit.core import ShapeError, explain_call
 
+from ._numbers import as_errors, as_real
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_scientific, legend
 from ._types import Axes, Numbers
 
@@ -36,7 +37,7 @@ def series(
 
     **Errors:** `ShapeError` when times, values, errors and names do not go together, or there are none.
     """
-    times, values = np.asarray(times), np.asarray(values)
+    times, values = np.asarray(times), as_real(values, "values")  # times may be dates
     if values.ndim not in (1, 2) or times.shape != values.shape[:1]:
         raise ShapeError(
             f"a series needs times [t] and values [t] or [t k]; got {times.shape} and {values.shape}"
@@ -44,13 +45,10 @@ def series(
     if not len(times):
         raise ShapeError("a series of no times: there is nothing to draw")
     columns = values.reshape(len(times), -1)
-    if error is not None and np.shape(error) not in ((), values.shape):
-        raise ShapeError(
-            f"error is a number or of the values' shape {values.shape}; got {np.shape(error)}"
-        )
     if len(names) not in (0, columns.shape[1]):
         raise ShapeError(f"{columns.shape[1]} lines need as many names; got {list(names)}")
-    bands = None if error is None else np.broadcast_to(error, values.shape).reshape(columns.shape)
+    errors = as_errors(error, values)
+    bands = None if errors is None else errors.reshape(columns.shape)
     ax = axes(ax)
     for k in range(columns.shape[1]):
         color = PALETTE[k % len(PALETTE)]
@@ -97,7 +95,7 @@ def drift(
 
     **Errors:** `ShapeError` when times and energies do not go together, or there are fewer than two.
     """
-    times, energy = np.asarray(times, float), np.asarray(energy, float)
+    times, energy = as_real(times, "times"), as_real(energy, "energy")
     if times.ndim != 1 or times.shape != energy.shape or len(times) < 2:
         raise ShapeError(
             f"drift needs times [t] and energy [t], t ≥ 2; got {times.shape} and {energy.shape}"
