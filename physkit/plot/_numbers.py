@@ -12,7 +12,7 @@ from ._types import Numbers
 def as_real(values: Numbers, name: str) -> np.ndarray:
     """`values` as floating numbers.
 
-    **Errors:** `ParameterError` for complex ones, which would lose their imaginary parts, and for what are none.
+    **Errors:** `ParameterError` for complex ones, which would lose their imaginary parts, and for no numbers.
     """
     found = np.asarray(values)
     if np.iscomplexobj(found):
