@@ -17,6 +17,8 @@ Set before physkit is imported anywhere:
 - what has been imported is not searched for garbage again and again;
 - programs are lowered in a context that serves fifty of them: to make one takes a third as long as to compile
   a single operation;
+- variables of the environment that a test has set are restored after it: processes that later tests start
+  would compute other bits;
 - signals end what they should also where a shell has started the suite in the background, with
   interrupts ignored.
 """
@@ -118,6 +120,19 @@ def _drop_old_programs():
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
         _resident_after_drop[0] = _resident()
+
+
+@pytest.fixture(autouse=True)
+def _restore_environment():
+    """A command that runs in this process, such as one with `--devices`, sets variables for what it starts."""
+    before = dict(os.environ)
+    yield
+    # pytest's own changes while a test runs.
+    for name in {*before, *os.environ} - {"PYTEST_CURRENT_TEST"}:
+        if name not in before:
+            del os.environ[name]
+        elif os.environ.get(name) != before[name]:
+            os.environ[name] = before[name]
 
 
 def pytest_collection_finish():
