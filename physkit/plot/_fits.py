@@ -158,9 +158,9 @@ def fit_correlations(found: Fit, *, ax: Axes | None = None) -> Axes:
 
 def _two_axes(axes: Sequence[Axes] | None) -> tuple[Axes, Axes]:
     """`axes`, or two new ones above each other, in the house style."""
-    if axes is not None and len(axes) != 2:
+    if axes is not None and np.size(axes) != 2:
         raise ParameterError(
-            f"a fit is drawn on two axes, for curves and residuals; got {len(axes)}"
+            f"a fit is drawn on two axes, for curves and residuals; got {np.size(axes)}"
         )
     if axes is None:
         import matplotlib.pyplot as plt  # not at import, see `_style.axes`
@@ -168,7 +168,7 @@ def _two_axes(axes: Sequence[Axes] | None) -> tuple[Axes, Axes]:
         with style():
             figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")
             axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    top, bottom = axes
+    top, bottom = np.ravel(axes)
     for ax in (top, bottom):
         apply_style(ax)
     return top, bottom
