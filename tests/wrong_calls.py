@@ -283,6 +283,7 @@ pk.testing.check_simulation(sim, atoms) | needs steps
 pk.testing.check_gradient(sim, atoms) | function
 pk.testing.check_tendency(force, atoms) | check_force
 pk.plot.series("a", "b") | values must be numbers; got 'b'
+pk.plot.fit([1.0], [1.0], [1.0], [1.0], axes=object()) | two axes, for curves and residuals; got 1
 pk.plot.particles(u) | no particles
 pk.plot.particles(X) | no particles
 pk.Pairwise(lj, cutoff=2.5, capacity=0) | whole number from 1

@@ -55,9 +55,8 @@ def test_bad_input_is_refused(line):
     x, y, _ = line
     with pytest.raises(ShapeError, match=r"needs x \[t\]"):
         plot.fit(x, y, y[1:], y)
-    for one in (plt.gca(), [plt.gca()]):
-        with pytest.raises(ParameterError, match="two axes.*got 1"):
-            plot.fit(x, y, y, y, axes=one)
+    with pytest.raises(ParameterError, match="two axes"):
+        plot.fit(x, y, y, y, axes=[plt.gca()])
     with pytest.warns(UserWarning, match="NOT converged"):
         loss = pk.fit(
             lambda m: m["a"] ** 2, {"a": jnp.asarray(1.0)}, where=lambda m: m,
