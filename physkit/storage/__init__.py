@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .recording._labeled_arrays import (
         LabeledArray as LabeledArray,
         as_names as as_names,
+        named_columns as named_columns,
         to_dataframe as to_dataframe,
         to_dataset as to_dataset,
     )

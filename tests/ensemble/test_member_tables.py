@@ -89,3 +89,18 @@ def test_without_frames_there_is_no_row_for_each_time(folder):
     assert list(swept.to_pandas()) == ["angle", "point", "ok"]
     with pytest.raises(pk.errors.ParameterError, match="no scalars or vectors"):
         swept.to_pandas(frames=True)
+
+
+def test_results_that_are_vectors_have_a_column_for_each_number():
+    temperature = pk.SweepAxis(
+        lambda m: pk.find(m, pk.Brownian).temperature, [0.05, 9.0], name="kT"
+    )
+    told = []
+    swept = pk.sweep(
+        pk.systems.double_well(), 400, over=temperature, key=0, progress=False, on_chunk=told.append
+    )
+    table = swept.to_pandas()
+    assert list(table) == ["kT", "point", "ok", "escape[0]"]
+    np.testing.assert_array_equal(table["escape[0]"], swept["escape"][:, 0])
+    # A logger gets single numbers, not every bin of a histogram.
+    assert list(told[0].metrics()) == ["members", "failed"]

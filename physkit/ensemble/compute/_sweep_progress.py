@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from ..store._ensemble import Ensemble
+from ..store._member_table import member_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +25,8 @@ class SweepProgress:
         """Numbers for a logger: members done, those that failed in this chunk, and means over the others."""
         ok = self.members.ok
         scalars = {"members": float(self.done), "failed": float(np.sum(~ok))}
-        for name, values in self.members.columns().items():
+        # Without vectors: a histogram would be a hundred curves in the logger.
+        for name, values in member_columns(self.members, with_vectors=False).items():
             is_result = name not in ("member", "ok") and name not in self.members.coordinates
             if is_result and values.dtype.kind in "iuf" and np.any(ok):
                 scalars[f"mean {name}"] = float(np.mean(values[ok]))

@@ -155,7 +155,9 @@ class Ensemble(Mapping[str, MemberArray]):
         return xarray.Dataset(arrays, labels, attrs={"title": self._title})
 
     def columns(self) -> dict[str, np.ndarray]:
-        """A table as columns, `[members]`: swept numbers, `ok`, results, and last frames of scalar series."""
+        """A table as columns, `[members]`: swept numbers, `ok`, results that are scalars or vectors, and the
+        last frames of scalar series.
+        """
         return member_columns(self)
 
     def to_pandas(self, *, frames: bool | slice = False) -> Any:

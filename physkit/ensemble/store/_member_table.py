@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from physkit.core import ParameterError, import_extra
+from physkit.storage import named_columns
 
 if TYPE_CHECKING:
     from ._ensemble import Ensemble
 
 
-def member_columns(ensemble: "Ensemble") -> dict[str, np.ndarray]:
-    """A column for each swept number, `ok`, and each result, `[members]`.
+def member_columns(ensemble: "Ensemble", with_vectors: bool = True) -> dict[str, np.ndarray]:
+    """A column for each swept number, `ok`, and each number of the results, `[members]`.
 
-    Of scalar series the last frame; what is larger does not fit into a cell and is left out.
+    Of scalar series the last frame; results of more than one axis do not fit into a row and are left out.
+
+    **Arguments:** `with_vectors`: also the results that are vectors, a column for each of their numbers.
     """
     columns = {"member": ensemble.members, **_coordinate_columns(ensemble)}
     columns["ok"] = ensemble.ok.astype(int)
@@ -21,9 +24,10 @@ def member_columns(ensemble: "Ensemble") -> dict[str, np.ndarray]:
         if frames.ndim == 2:  # (members, frames)
             columns[f"last {name}"] = np.asarray(frames)[:, -1]
     for name, values in ensemble.summary.items():
-        if values.ndim == 1:
-            # A swept quantity may have the name of a result, and both are wanted.
-            columns[f"summary {name}" if name in columns else name] = np.asarray(values)
+        if values.ndim <= 1 + with_vectors:
+            for label, column in named_columns(name, np.asarray(values)):
+                # A swept quantity may have the name of a result, and both are wanted.
+                columns[f"summary {label}" if label in columns else label] = column
     return columns
 
 
