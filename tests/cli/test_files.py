@@ -9,7 +9,8 @@ import pytest
 
 from physkit.cli import main
 from physkit.cli.common._load_case import _settings
-from physkit.storage import open as open_file
+from physkit.core import FileError
+from physkit.storage import open as open_file, write_table
 
 CASE = """
 import jax.numpy as jnp
@@ -188,6 +189,18 @@ def test_a_missing_case_is_refused(tmp_path, capsys, monkeypatch):
     check_refused(capsys, ["resume", str(tmp_path / "a.py")], "is no folder")
     (tmp_path / "case.json").unlink()
     check_refused(capsys, ["resume", str(tmp_path)], "was not begun by `physkit run`")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("sweep", "is the folder of a sweep"), ("search", "holds no run but search.h5")],
+)
+def test_folders_of_other_kinds_are_named(name, says, tmp_path, capsys):
+    write_table(tmp_path / f"{name}.h5", name, {}, {})
+    for verb in ("plot", "animate", "info", "resume", "diagnose"):
+        check_refused(capsys, [verb, str(tmp_path)], says)
+    with pytest.raises(FileError, match=f"part of a {name}"):
+        open_file(tmp_path)
 
 
 def test_a_folder_in_use_keeps_its_record(case, done, tmp_path, capsys):

@@ -14,8 +14,9 @@ def open_recording(path: str) -> Recording:
     from physkit.core import FileError
     from physkit.storage import open as open_file
 
-    # Folder or file. Checkpoints are HDF5, too: say so rather than that they have no frames.
     source = Path(path)
+    require_run(source)
+    # Folder or file. Checkpoints are HDF5, too: say so rather than that they have no frames.
     if source.is_dir() and any(source.glob("checkpoint-*.h5")):
         raise FileError(f"{source} holds checkpoints, no frames: `physkit info` reads them")
     if source.is_file():
@@ -25,6 +26,31 @@ def open_recording(path: str) -> Recording:
                 f"{source} is a checkpoint, which holds no frames: `physkit info` reads it"
             )
     return open_file(source)
+
+
+def require_run(folder: Path) -> None:
+    """Raise for the folder of a sweep, a search, a fit or what is kept with one, which is no run's.
+
+    **Errors:** `FileError`.
+    """
+    from physkit.core import FileError
+    from physkit.ensemble import SEARCH_FILE
+    from physkit.fit import AUDIT_FILE, FIT_FILE, SAMPLES_FILE
+    from physkit.storage import RECORDING_SUFFIXES
+
+    if is_sweep(folder):
+        raise FileError(
+            f"{folder} is the folder of a sweep: `physkit sweep status {folder}` says how far it is, and "
+            f"`physkit report {folder}` shows its results"
+        )
+    files = {path.name for path in folder.glob("*")}
+    results = files & {SEARCH_FILE, FIT_FILE, AUDIT_FILE, SAMPLES_FILE}
+    # They may be kept beside the frames of a run.
+    frames = {name for name in files - results if Path(name).suffix in RECORDING_SUFFIXES}
+    if results and not frames:
+        raise FileError(
+            f"{folder} holds no run but {', '.join(sorted(results))}: `physkit report {folder}` shows it"
+        )
 
 
 def require_recording(path: Path) -> None:

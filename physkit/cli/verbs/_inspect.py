@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..common._recordings import is_sweep, require_recording
+from ..common._recordings import require_recording, require_run
 from ..common._report import Report, format_duration, format_size
 from ..common._types import Json, Recording, Series
 
@@ -21,14 +21,9 @@ def inspect_path(path: Path, report: Report) -> int:
 
     **Errors:** `FileError`.
     """
-    from physkit.core import FileError
     from physkit.storage import RECORDING_SUFFIXES, Checkpoints, open as open_file
 
-    if is_sweep(path):
-        raise FileError(
-            f"{path} is the folder of a sweep: `physkit sweep status {path}` says how far it is, and "
-            f"`physkit report {path}` shows its results"
-        )
+    require_run(path)
     if path.is_file():
         require_recording(path)
     if path.is_file() and path.name.startswith("checkpoint-"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..common._devices import add_devices_argument
 from ..common._load_case import case_digest, choose_precision
+from ..common._recordings import require_run
 from ..common._report import Report
 from ..common._wall_time import add_wall_time_argument
 from ._run import REQUEST_FILE, run_case
@@ -72,9 +73,10 @@ def read_request(folder: Path) -> dict[str, Any]:
         if not devices_are_text or not all(isinstance(value, str) for value in request["values"]):
             raise ValueError("a setting is of another kind")
     except FileNotFoundError:
+        require_run(folder)
         raise OSError(
-            f"{folder} was not begun by `physkit run` (no {REQUEST_FILE}): start its script again, with "
-            "resume=True"
+            f"{folder} was not begun by `physkit run`, or its {REQUEST_FILE} is gone: start its script again, "
+            "with resume=True, or its case with `physkit run … --resume`"
         ) from None
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise OSError(f"{request_file} does not say how the run was begun ({error})") from error

@@ -191,6 +191,10 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
         kind = table["kind"]
         if kind in ("sweep", "chunk"):
             raise FileError(f"{path} is a part of a sweep: open its folder, {str(path.parent)!r}")
+        if kind in ("search", "generation"):
+            raise FileError(
+                f"{path} is a part of a search, which has no frames: the same fit(…, to=…) reads it"
+            )
         rows, version = table["names"], table["format"]
         provenance = table["provenance"]
         if not isinstance(rows, dict):
