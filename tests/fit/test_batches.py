@@ -81,8 +81,10 @@ def test_a_descent_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.values["slope"], straight.values["slope"])
     np.testing.assert_array_equal(found.history.loss, straight.history.loss)
     assert 9 < len(calls) < 60
-    with pytest.raises(pk.errors.MismatchError):
+    with pytest.raises(pk.errors.MismatchError, match="is of another fit: the objective"):
         descend(60, to=file, key=4)
+    with pytest.raises(pk.errors.FileError, match="a descent is kept in one file"):
+        descend(60, to=tmp_path)
     with pytest.raises(pk.errors.ParameterError, match="begins anew"):
         pk.fit(
             lambda m: m["x"] - 1.0,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, PyTree, data, static
+from physkit.core import FileError, MismatchError, Module, PyTree, data, static
 from physkit.storage import digest, fingerprint, load_checkpoint, program_digest, save_checkpoint
 
 
@@ -58,12 +58,24 @@ class DescentFile:
     ) -> tuple[PyTree, list[np.ndarray], list[np.ndarray]]:
         """State, losses and gradients so far; those of the start where there is no file.
 
-        **Errors:** `MismatchError` for the file of another fit, `DamagedFileError` for a broken one.
+        **Errors:** `MismatchError` for the file of another fit, `DamagedFileError` for a broken one,
+        `FileError` for a folder.
         """
         if not self.path.exists():
             return state, [], []
         blank = [np.zeros((0, starts))]
-        saved = load_checkpoint(self.path, self._tree(state, blank, blank, steps)).tree
+        if self.path.is_dir():
+            raise FileError(
+                f"{self.path} is a folder: a descent is kept in one file, such as {self.path / 'descent.h5'}"
+            )
+        try:
+            saved = load_checkpoint(self.path, self._tree(state, blank, blank, steps)).tree
+        except MismatchError as error:
+            # The file knows a digest of them all, which says that one differs, not which.
+            raise MismatchError(
+                f"{self.path} is of another fit: the objective, where=, start, bounds, data, key, steps= or "
+                "optimizer was another. Go on with the call that wrote it, or give this one another file"
+            ) from error
         count = int(saved.count)
         return (
             saved.state,
