@@ -106,7 +106,7 @@ PLUMBING = {
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "LOCK_NAME", "LabeledArray",
-        "Output", "as_names",
+        "Output", "as_names", "named_columns",
         "RECORDING_SUFFIXES", "RestoredCheckpoint", "SWEEP_FILE", "TEMPORARY_PREFIX", "Table",
         "collect_provenance", "write_npz_file",
         "compare_identities", "create_exclusively", "damaged_error", "describe_array", "describe_numbers",
