@@ -31,7 +31,19 @@ def test_version_and_help(capsys):
     assert "physkit 0." in capsys.readouterr().out
 
 
-def test_settings_are_of_the_kind_of_their_defaults():
+def test_settings_are_of_the_type_that_they_read_as():
+    def case(periodic: bool, name: str, n=3, closed=False, size=1.0):
+        del periodic, name, n, closed, size
+
+    given = ["periodic=false", "name=a=b", "n=4", "closed=True", "size=2"]
+    found = _settings(case, given)
+    assert found == {"periodic": False, "name": "a=b", "n": 4, "closed": True, "size": 2.0}
+    assert _settings(case, ["periodic=TRUE", "name=7"]) == {"periodic": True, "name": 7}
+    with pytest.raises(ValueError, match="true or false, like False"):
+        _settings(case, ["periodic=true", "name=x", "closed=no"])
+
+
+def test_lists_and_tuples_are_settings():
     def case(shape=(8, 8), axes=[0], n=1, name="a", free=None):  # noqa: B006
         pass
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from physkit.cli import main
-from physkit.cli.common._load_case import _settings
 from physkit.core import FileError
 from physkit.storage import open as open_file, write_table
 
@@ -384,15 +383,3 @@ def test_check_knows_the_courant_number(tmp_path, capsys):
     assert (found["device_sent_bytes"], found["device_exchanges"]) == (3 * 2 * 3 * 2 * 8, 18)
     assert "nothing is recorded" in " ".join(found["notes"])
     assert jax.default_backend() == "cpu"
-
-
-def test_settings_are_of_the_type_that_they_read_as():
-    def case(periodic: bool, name: str, n=3, closed=False, size=1.0):
-        del periodic, name, n, closed, size
-
-    given = ["periodic=false", "name=a=b", "n=4", "closed=True", "size=2"]
-    found = _settings(case, given)
-    assert found == {"periodic": False, "name": "a=b", "n": 4, "closed": True, "size": 2.0}
-    assert _settings(case, ["periodic=TRUE", "name=7"]) == {"periodic": True, "name": 7}
-    with pytest.raises(ValueError, match="true or false, like False"):
-        _settings(case, ["periodic=true", "name=x", "closed=no"])

@@ -34,23 +34,35 @@ def require_run(folder: Path) -> None:
     **Errors:** `FileError`.
     """
     from physkit.core import FileError
-    from physkit.ensemble import SEARCH_FILE
-    from physkit.fit import AUDIT_FILE, FIT_FILE, SAMPLES_FILE
-    from physkit.storage import RECORDING_SUFFIXES
 
     if is_sweep(folder):
         raise FileError(
             f"{folder} is the folder of a sweep: `physkit sweep status {folder}` says how far it is, and "
             f"`physkit report {folder}` shows its results"
         )
-    files = {path.name for path in folder.glob("*")}
-    results = files & {SEARCH_FILE, FIT_FILE, AUDIT_FILE, SAMPLES_FILE}
-    # They may be kept beside the frames of a run.
-    frames = {name for name in files - results if Path(name).suffix in RECORDING_SUFFIXES}
-    if results and not frames:
-        raise FileError(
-            f"{folder} holds no run but {', '.join(sorted(results))}: `physkit report {folder}` shows it"
-        )
+    # Asked first, as every run has one: it takes a part of a second to import what knows the other names.
+    if (folder / "run.json").is_file() or not (results := results_without_run(folder)):
+        return
+    raise FileError(
+        f"{folder} holds no run but {', '.join(results)}: `physkit report {folder}` shows it"
+    )
+
+
+def results_without_run(folder: Path) -> list[str]:
+    """The files of a search, a fit or what is kept with one; none where they are beside the frames of a run."""
+    from physkit.storage import RECORDING_SUFFIXES
+
+    results = [name for name in result_files() if (folder / name).is_file()]
+    frames = {p.name for p in folder.glob("*") if p.suffix in RECORDING_SUFFIXES}
+    return [] if frames - set(results) else results
+
+
+def result_files() -> tuple[str, str, str, str]:
+    """The names of the files of a fit, an audit, a posterior and a search."""
+    from physkit.ensemble import SEARCH_FILE
+    from physkit.fit import AUDIT_FILE, FIT_FILE, SAMPLES_FILE
+
+    return FIT_FILE, AUDIT_FILE, SAMPLES_FILE, SEARCH_FILE
 
 
 def require_recording(path: Path) -> None:

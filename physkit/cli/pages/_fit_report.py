@@ -12,11 +12,11 @@ from physkit.inference import PosteriorSamples
 from physkit.plot import PALETTE, corner, fit_correlations, fit_history
 from physkit.storage import read_table
 
+from ..common._recordings import result_files
 from ..common._report import format_duration
 from ..common._types import Axes
 from ._report_pictures import chapter, draw_figure, draw_picture, lay_out
 
-RESULT_FILES = (FIT_FILE, AUDIT_FILE, SAMPLES_FILE, SEARCH_FILE)
 _MAX_PICTURES = 12  # of residuals
 _MAX_CORNER = 6  # numbers in a corner plot
 _DRAWS = 20_000  # of a normal distribution, for its contours
@@ -28,8 +28,8 @@ _INK, _FAINT = "#333333", "#9aa0a6"
 
 def results_page(folder: Path) -> tuple[str, str, bool]:
     """Title, body, and whether the fit has converged and every audited derivative is right."""
-    kinds = dict(zip(RESULT_FILES, ("Fit", "Audit", "Posterior", "Search"), strict=True))
-    kind = next(kinds[name] for name in RESULT_FILES if (folder / name).is_file())
+    kinds = dict(zip(result_files(), ("Fit", "Audit", "Posterior", "Search"), strict=True))
+    kind = next(kind for name, kind in kinds.items() if (folder / name).is_file())
     title = f"{kind} {folder.resolve().name}"
     body, is_good = result_chapters(folder)
     return title, f"<h1>{escape(title)}</h1>" + body, is_good

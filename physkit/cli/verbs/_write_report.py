@@ -8,7 +8,7 @@ derivatives. The file needs no other file, no server and no network.
 import argparse
 from pathlib import Path
 
-from ..common._recordings import add_output_arguments, output_path
+from ..common._recordings import add_output_arguments, output_path, results_without_run
 from ..common._report import Report
 
 NEEDS_DOUBLE = False
@@ -40,9 +40,9 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from physkit.core import FileError, ParameterError
     from physkit.ensemble import Ensemble, open as open_results
     from physkit.html import page
-    from physkit.storage import RECORDING_SUFFIXES, write_atomically
+    from physkit.storage import write_atomically
 
-    from ..pages._fit_report import RESULT_FILES, result_chapters, results_page
+    from ..pages._fit_report import result_chapters, results_page
 
     if args.frames < 0:
         raise ParameterError(f"--frames counts frames of the film: 0, 1, …; got {args.frames}")
@@ -52,9 +52,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     path = output_path(args, f"{folder.resolve().name}.html")
     if path.suffix.lower() != ".html":
         raise ParameterError(f"a report ends in .html; got {path.name!r}")
-    results = {name for name in RESULT_FILES if (folder / name).is_file()}
-    frames = {p.name for p in folder.glob("*") if p.suffix in RECORDING_SUFFIXES} - results
-    if results and not frames:
+    if results_without_run(folder):
         title, body, is_good = results_page(folder)
     else:
         found = open_results(folder)
