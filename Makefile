@@ -35,7 +35,7 @@ test: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
 # Programs as users compile and run them, but for those that compile for minutes. The fast suite has few
-# optimizations, and checks annotations at every call, which takes as long as all the rest of a traced program.
+# optimizations, and checks annotations at every call, which takes up to as long as all the rest of a traced program.
 test-all: export PHYSKIT_TYPECHECK ?= 0
 test-all: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m compiled_quickly
