@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -123,16 +124,16 @@ def heat_map(
     y_label: str = "",
     label: str = "",
 ) -> Axes:
-    """A quantity over two swept coordinates, a colored cell for every point.
+    """A quantity over two swept coordinates, a colored cell for every point; a dot where they leave most of a
+    grid empty, as those of a Latin hypercube do.
 
     With error bars, numbers and errors are written into up to 64 cells; of more, those whose error is
     larger than a tenth of the colors' range are hatched. Points that are missing or NaN stay white.
 
     **Arguments:**
 
-    - `x`, `y`, `values`: `[points]` each, in any order (`statistics.points["temperature"]`, …), on a
-      rectangular grid.
-    - `error`: `[points]`, standard errors.
+    - `x`, `y`, `values`: `[points]` each, in any order (`statistics.points["temperature"]`, …).
+    - `error`: `[points]`, standard errors; dots have none.
     - `ax`: axes to draw on; a new figure if left out.
     - `limits`: of the colors; `cmap`: a color map of matplotlib.
     - `x_label`, `y_label`, `label`.
@@ -141,8 +142,6 @@ def heat_map(
 
     **Errors:** `ShapeError` where the arrays differ in length; `ParameterError` for two values at one point.
     """
-    from matplotlib.patches import Rectangle
-
     x, y, values = (as_real(a, n).ravel() for a, n in ((x, "x"), (y, "y"), (values, "values")))
     bars = np.full(values.shape, np.nan) if error is None else np.asarray(error, float).ravel()
     if not x.shape == y.shape == values.shape == bars.shape or not len(x):
@@ -157,33 +156,48 @@ def heat_map(
         raise ParameterError(
             "a map has one value at each point: take ensemble_statistics(…, by=…) of replicas first"
         )
-    table, error_table = np.full((2, len(rows), len(columns)), np.nan)
-    table[j, i], error_table[j, i] = values, bars
     ax = axes(ax, (5.2, 4.0))
     ax.grid(False)
-    low, high, cmap = color_scale(table, limits, cmap)
-    across, up = edges_around(columns), edges_around(rows)
-    image = ax.pcolormesh(
-        across,
-        up,
-        table,
-        cmap=cmap,
-        vmin=low,
-        vmax=high,
-    )
-    if error is not None and table.size <= _MAX_WRITTEN_CELLS:
-        _write_numbers(ax, image, columns, rows, table, error_table)
-    elif error is not None:
-        for r, c in np.argwhere(error_table > _NOISY * (high - low)):
-            corner, width, height = (across[c], up[r]), across[c + 1] - across[c], up[r + 1] - up[r]
-            cell = Rectangle(corner, width, height, fill=False, hatch="////", ec="white", lw=0)
-            ax.add_patch(cell)
+    low, high, cmap = color_scale(values, limits, cmap)
+    colors = {"cmap": cmap, "vmin": low, "vmax": high}
+    if 2 * len(x) < len(rows) * len(columns):
+        image = ax.scatter(x, y, c=values, s=14, **colors)
+    else:
+        table, error_table = np.full((2, len(rows), len(columns)), np.nan)
+        table[j, i], error_table[j, i] = values, bars
+        errors = None if error is None else error_table
+        image = _draw_cells(ax, columns, rows, table, errors, colors)
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label(label, fontsize=10, color=INK)
     return ax
+
+
+def _draw_cells(
+    ax: Axes,
+    columns: np.ndarray,
+    rows: np.ndarray,
+    table: np.ndarray,
+    errors: np.ndarray | None,
+    colors: Mapping[str, Any],
+) -> Artist:
+    """Cells around columns and rows; with errors also their numbers, or of many cells which are noisy."""
+    from matplotlib.patches import Rectangle
+
+    across, up = edges_around(columns), edges_around(rows)
+    image = ax.pcolormesh(across, up, table, **colors)
+    if errors is None:
+        return image
+    if table.size <= _MAX_WRITTEN_CELLS:
+        _write_numbers(ax, image, columns, rows, table, errors)
+        return image
+    for r, c in np.argwhere(errors > _NOISY * (colors["vmax"] - colors["vmin"])):
+        corner, width, height = (across[c], up[r]), across[c + 1] - across[c], up[r + 1] - up[r]
+        cell = Rectangle(corner, width, height, fill=False, hatch="////", ec="white", lw=0)
+        ax.add_patch(cell)
+    return image
 
 
 def edges_around(centers: np.ndarray) -> np.ndarray:

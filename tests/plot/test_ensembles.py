@@ -68,6 +68,16 @@ def test_heat_map_in_any_order_with_a_hole():
     assert any("±" in t.get_text() for t in ax.texts)
 
 
+def test_points_beside_a_grid_are_dots():
+    """Cells of a grid around a Latin hypercube are specks, and n² of them."""
+    x, y, z = np.arange(5.0), np.array([3.0, 1, 4, 0, 2]), np.array([-2.0, -1, 0, 1, 1.5])
+    (dots,) = plot.heat_map(x, y, z, label="p").collections
+    np.testing.assert_array_equal(dots.get_offsets(), np.stack([x, y], axis=1))
+    np.testing.assert_array_equal(dots.get_array(), z)
+    assert dots.get_clim() == (-2.0, 2.0)  # as of cells: white is 0
+    assert dots.colorbar.ax.get_ylabel() == "p"
+
+
 def test_heat_map_hatches_what_is_noisy():
     x, y, z = grid(9)
     error = np.where(np.arange(81) < 5, 0.2 * np.ptp(z), 0.01)

@@ -107,23 +107,12 @@ def _draws_result(name: str, values: np.ndarray, across: dict[str, np.ndarray]):
             places, index = np.unique(points, axis=0, return_inverse=True)
             index = index.reshape(-1)
             mean = np.bincount(index, values) / np.bincount(index)
-            _draw_map(ax, places, mean, names, name)
+            x, y = places.T
+            heat_map(x, y, mean, ax=ax, x_label=names[0], y_label=names[1], label=name)
         else:
             parallel_coordinates({**across, name: values}, ax=ax)
 
     return draw
-
-
-def _draw_map(ax: Axes, places: np.ndarray, mean: np.ndarray, names: list[str], label: str) -> None:
-    """Numbers at places `[n 2]`: cells of a grid, or dots where a design leaves most of it empty."""
-    x, y = places.T
-    if 2 * len(x) >= len(np.unique(x)) * len(np.unique(y)):
-        heat_map(x, y, mean, ax=ax, x_label=names[0], y_label=names[1], label=label)
-        return
-    dots = ax.scatter(x, y, c=mean, s=14)
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
-    ax.figure.colorbar(dots, ax=ax, shrink=0.9, pad=0.02, label=label)
 
 
 def _last_values(ensemble: Ensemble) -> dict[str, np.ndarray]:

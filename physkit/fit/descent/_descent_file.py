@@ -74,8 +74,8 @@ class DescentFile:
             # The file knows a digest of them all, which says that one differs, not which.
             raise MismatchError(
                 f"{self.path} is of another fit: the objective, where=, start, bounds, data, key, steps=, "
-                "optimizer or precision was another. Go on with the call that wrote it, or give this one another "
-                "file"
+                "optimizer or precision was another. Go on with the call that wrote it, or give this one "
+                "another file"
             ) from error
         count = int(saved.count)
         return (
