@@ -161,7 +161,8 @@ def heat_map(
     low, high, cmap = color_scale(values, limits, cmap)
     colors = {"cmap": cmap, "vmin": low, "vmax": high}
     if 2 * len(x) < len(rows) * len(columns):
-        image = ax.scatter(x, y, c=values, s=14, **colors)
+        # With an edge: numbers near 0 are white.
+        image = ax.scatter(x, y, c=values, s=18, edgecolors=INK, linewidths=0.3, **colors)
     else:
         table, error_table = np.full((2, len(rows), len(columns)), np.nan)
         table[j, i], error_table[j, i] = values, bars
