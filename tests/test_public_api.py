@@ -69,8 +69,8 @@ PLUMBING = {
         "require_castable", "require_component", "require_in_range", "require_returned",
         "require_above", "require_nonnegative", "require_positive", "safe_norm", "safe_power", "safe_sqrt",
         "scale_array", "safe_clip", "safe_max", "safe_maximum", "safe_minimum",
-        "shard", "shift", "sum_rates", "times_i", "unshard", "vary_alike", "varying_axes", "where_safe",
-        "with_prescribed_values",
+        "shard", "shift", "sum_rates", "times_i", "unshard", "vary_alike", "varying_axes", "warn",
+        "where_safe", "with_prescribed_values",
         "with_tangent_of", "zero_out_of_range",
     },
     "geometry": {

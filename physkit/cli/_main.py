@@ -1,9 +1,11 @@
 """`physkit VERB …`: parse the command line, run the verb, turn errors into exit statuses."""
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import physkit
@@ -79,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb.NEEDS_DOUBLE:
         _ask_for_double_precision()
     try:
-        return verb.run(args, report)
+        with _short_warnings():
+            return verb.run(args, report)
     except KeyboardInterrupt:
         report.error("interrupted")
         return _EXIT_INTERRUPTED
@@ -104,6 +107,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         report.error(str(error))
         return 1
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Show warnings of physkit as its errors are shown, with the line of the case where there is one."""
+    before = warnings.formatwarning
+    commands = (sys.argv[0], os.path.dirname(physkit.__file__) + os.sep)
+
+    def format_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        if not category.__module__.startswith("physkit."):
+            return before(message, category, filename, lineno, line)
+        place = "" if filename.startswith(commands) else f" (line {lineno} of {filename})"
+        return f"physkit: warning: {message}{place}\n"
+
+    warnings.formatwarning = format_warning
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _is_physkit_error(error: Exception) -> bool:

@@ -165,6 +165,7 @@ from .calls._signs import (
     require_nonnegative as require_nonnegative,
     require_positive as require_positive,
 )
+from .calls._warn import warn as warn
 from .calls.outside._captured import (
     drop_outdated_programs as drop_outdated_programs,
     read_outside as read_outside,

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import math
 import operator
-import warnings
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -18,13 +17,13 @@ from physkit.core import (
     Clock,
     NotReversible,
     ParameterError,
-    PhyskitWarning,
     PyTree,
     ShapeError,
     State,
     get_component,
     scale_array,
     static,
+    warn,
 )
 from physkit.fields import Field, Spectrum, stack
 from physkit.fields.operators import AbstractScheme, Central
@@ -149,12 +148,10 @@ class ParticleMesh(AbstractForce):
         }
         given = ", ".join(setting for setting, is_given in for_many.items() if is_given)
         if given and count < cells:
-            warnings.warn(
+            warn(
                 f"ParticleMesh({given}) is for smooth distributions of many particles: with {count} on {cells} "
                 "cells the force between single particles is wrong by tens of percent and more. Leave it out, "
-                "and take kernel=TSC() or PCS()",
-                PhyskitWarning,
-                stacklevel=2,
+                "and take kernel=TSC() or PCS()"
             )
 
     def require_reversible(self, state: State) -> None:

@@ -1,6 +1,5 @@
 """Checks of an integrator as a whole: parts left out, drifts made twice, forces of velocities, who rests."""
 
-import warnings
 from collections import Counter
 from typing import TypeAlias
 
@@ -13,11 +12,11 @@ from physkit.core import (
     Aux,
     Clock,
     DeclarationError,
-    PhyskitWarning,
     PyTree,
     State,
     concrete_value,
     depends_on,
+    warn,
 )
 from physkit.particles import AbstractBodies
 from physkit.particles.forces import AbstractForce
@@ -118,12 +117,10 @@ def _require_one_drift(integrator: AbstractIntegrator) -> None:
 
 def _warn_of_velocities(owner: str, force: AbstractTerm) -> None:
     """Warn of a force that depends on velocities where the method takes it to depend on positions."""
-    warnings.warn(
+    warn(
         f"{_name(force)} depends on velocities, but {owner} takes forces of positions and time: "
         "it is of first order with this one. Use RK4(EquationsOfMotion(force)); for drag BAOAB, or a "
-        "part of its own, Strang(VelocityVerlet(others), RK4(drag)); for magnetic fields Boris",
-        PhyskitWarning,
-        stacklevel=3,
+        "part of its own, Strang(VelocityVerlet(others), RK4(drag)); for magnetic fields Boris"
     )
 
 
@@ -154,12 +151,10 @@ def _warn_of_resting(
     arrays, rest = eqx.partition((state, aux), eqx.is_array)
     jax.eval_shape(step, arrays)
     for name in resting:
-        warnings.warn(
+        warn(
             f"nothing moves {name!r}, though it has velocities: no force names it. Give it a force of its own, "
             f"VelocityVerlet(others + force(…, component={name!r})), one of strength 0 for free flight; or "
-            "velocities of 0, where it shall rest",
-            PhyskitWarning,
-            stacklevel=2,
+            "velocities of 0, where it shall rest"
         )
 
 

@@ -10,13 +10,12 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import jax
 
-from physkit.core import PhyskitWarning, PyTree
+from physkit.core import PyTree, warn
 
 from ._library_cache import find_library, keep_library
 
@@ -140,11 +139,9 @@ def _load_handler(source: str, entry: str, exact: bool) -> str | None:
     except (AttributeError, OSError, RuntimeError, subprocess.TimeoutExpired) as error:
         if isinstance(error, subprocess.TimeoutExpired):
             _unanswered.add(compiler)
-        warnings.warn(
+        warn(
             f"no native code for sums over pairs, lists or fluxes, which will be slower ({error}); "
-            "PHYSKIT_NATIVE=0 in the environment does without it",
-            PhyskitWarning,
-            stacklevel=4,
+            "PHYSKIT_NATIVE=0 in the environment does without it"
         )
         return None
     return name

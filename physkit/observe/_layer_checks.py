@@ -1,11 +1,9 @@
 """Whether something that is observed lies within an absorbing layer, where waves die out."""
 
-import warnings
-
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import PhyskitWarning, concrete_value
+from physkit.core import concrete_value, warn
 from physkit.fields import AbstractFieldGroup
 from physkit.geometry import AXES
 
@@ -29,8 +27,6 @@ def warn_in_layers(component: object, positions: Array | np.ndarray, what: str) 
         if inside.size:
             which = f" (number {inside[0]} of {len(cells)})" if len(cells) > 1 else ""
             name = f"{AXES[axis]}_{('low', 'high')[side]}"
-            warnings.warn(
-                f"{what}{which} is within the absorbing layer of {width} cells at {name}, where waves die out",
-                PhyskitWarning,
-                stacklevel=3,
+            warn(
+                f"{what}{which} is within the absorbing layer of {width} cells at {name}, where waves die out"
             )

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import filelock
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from physkit.core import Count, ParameterError, PhyskitWarning, as_count
+from physkit.core import Count, ParameterError, as_count, warn
 
 # Shorter compilations are not worth a file: JAX looks through all of them whenever it writes one.
 _MIN_COMPILE_SECONDS = 0.05
@@ -56,11 +55,9 @@ def use_compilation_cache(
         _make_writable(path)
         _remove_incomplete(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
-        warnings.warn(
+        warn(
             f"compiled programs are not kept ({error}): name a folder that can be written, "
-            "pk.use_compilation_cache(folder), or set JAX_COMPILATION_CACHE_DIR",
-            PhyskitWarning,
-            stacklevel=2,
+            "pk.use_compilation_cache(folder), or set JAX_COMPILATION_CACHE_DIR"
         )
         return None
     settings = {

@@ -11,7 +11,16 @@ from ._ensembles import edges_around
 from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, color_scale, inset_color_bar
+from ._style import (
+    INK,
+    PALETTE,
+    SEQUENTIAL,
+    as_label,
+    axes,
+    axis_label,
+    color_scale,
+    inset_color_bar,
+)
 from ._types import Axes
 from .fields._fields import field
 
@@ -48,7 +57,7 @@ def recording(series: Series, *, frame: int = -1, ax: Axes | None = None) -> Axe
     draw, is_of_one_frame = _choose_picture(series)
     ax = draw(series, frame, ax)
     at = f" at t = {series.time[frame]:.4g}" if is_of_one_frame else ""
-    ax.set_title(f"{series.name}{at}", fontsize=10.5, color=INK, loc="left")
+    ax.set_title(f"{as_label(series.name)}{at}", fontsize=10.5, color=INK, loc="left")
     return ax
 
 
@@ -98,13 +107,15 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 def _label(series: Series) -> str:
     """The name of what `_real` makes of a series."""
-    return f"|{series.name}|²" if series.dtype.kind == "c" else series.name
+    name = as_label(series.name)
+    return f"|{name}|²" if series.dtype.kind == "c" else name
 
 
 def _curves(series: Series, frame: int, ax: Axes) -> Axes:
     stride = max(1, len(series) // _MAX_POINTS)
     values = _real(series[::stride])
-    names = [] if values.ndim == 1 else [f"{series.name}[{k}]" for k in range(values.shape[1])]
+    name = as_label(series.name)
+    names = [] if values.ndim == 1 else [f"{name}[{k}]" for k in range(values.shape[1])]
     return curves(series.time[::stride], values, ax=ax, label=_label(series), names=names)
 
 
@@ -143,7 +154,7 @@ def recorded_field(
     """One frame of a field: of a vector its magnitude, of other components the first."""
     loaded = load_component(series, frame, quiet=True)
     part = 0 if loaded.components and not loaded.vector else None
-    label = f"|{series.name}|" if loaded.vector and loaded.is_real else _label(series)
+    label = f"|{as_label(series.name)}|" if loaded.vector and loaded.is_real else _label(series)
     return field(loaded, component=part, ax=ax, limits=limits, label=label)
 
 
@@ -160,8 +171,9 @@ def _scatter(series: Series, frame: int, ax: Axes) -> Axes:
     values = _real(series[frame])
     x, y = (values[:, 0], values[:, 1]) if values.shape[1] > 1 else (np.arange(len(values)), values)
     ax.plot(x, y, "o", markersize=2.5, color=PALETTE[0])
-    ax.set_xlabel(f"{series.name}[:, 0]" if values.shape[1] > 1 else "index")
-    ax.set_ylabel(f"{series.name}[:, 1]" if values.shape[1] > 1 else series.name)
+    name = as_label(series.name)
+    ax.set_xlabel(f"{name}[:, 0]" if values.shape[1] > 1 else "index")
+    ax.set_ylabel(f"{name}[:, 1]" if values.shape[1] > 1 else name)
     return ax
 
 
@@ -193,7 +205,7 @@ def _distribution(series: Series, frame: int, ax: Axes) -> Axes:
         ax.hist(
             column, bins, histtype="step", density=True, color=PALETTE[k], label=f"$v_{'xyz'[k]}$"
         )
-    ax.set_xlabel(axis_label(series.name))
+    ax.set_xlabel(axis_label(as_label(series.name)))
     ax.set_ylabel("probability density")
     ax.legend(frameon=False, fontsize=9)
     return ax

@@ -113,6 +113,19 @@ def axis_label(name: str, unit: str = "") -> str:
     return f"{name} / ({unit})" if compound and not unit.startswith("(") else f"{name} / {unit}"
 
 
+def as_label(name: str) -> str:
+    """A name that was recorded as a label: dollar signs stay where what is between them is no formula."""
+    if "$" not in name:
+        return name
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(name)
+    except ValueError:
+        return name.replace("$", r"\$")
+    return name
+
+
 def color_scale(
     values: np.ndarray, limits: FigureSize | None = None, cmap: str | None = None
 ) -> tuple[float, float, str]:

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import physkit
 from physkit.cli import Report, main
 from physkit.cli._main import _VERBS
 from physkit.cli.common import _report
@@ -19,7 +21,7 @@ from physkit.cli.common._load_case import _settings
 from physkit.cli.demo import _demo
 from physkit.cli.demo._demo import CHAPTERS, Chapter
 from physkit.cli.verbs import _doctor
-from physkit.core import CapacityError, DiskFullError, FileError, ParameterError
+from physkit.core import CapacityError, DiskFullError, FileError, ParameterError, PhyskitWarning
 from tests.snippets import ROOT
 
 
@@ -121,6 +123,8 @@ def test_physkit_errors_are_one_line_and_an_exit_status(monkeypatch, capsys):
         printed = capsys.readouterr()
         assert printed.err.startswith("physkit: ")
         assert printed.err.count("\n") == 1
+    _report.Report().error("another run:\n  dt  is 0.1\n  mass\tis 2")
+    assert capsys.readouterr().err == "physkit: another run:\n  dt is 0.1\n  mass is 2\n"
     monkeypatch.setattr(_VERBS["info"], "run", lambda args, report: 1 // 0)
     with pytest.raises(ZeroDivisionError):  # a bug of ours is not hidden
         main(["info"])
@@ -343,3 +347,26 @@ def test_json_prints_nothing_else(capsys):
 )
 def test_format_duration(seconds, text):
     assert _report.format_duration(seconds) == text
+
+
+def test_warnings_of_physkit_are_a_line_like_its_errors(monkeypatch, capsys):
+    def warns(args, report):
+        warnings.warn_explicit("odd", PhyskitWarning, "case.py", 3)
+        warnings.warn_explicit("within", PhyskitWarning, f"{physkit.__path__[0]}/cli/x.py", 4)
+        warnings.warn_explicit("other", UserWarning, "case.py", 5)
+        return 0
+
+    monkeypatch.setattr(_VERBS["info"], "run", warns)
+    before = warnings.formatwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # pytest keeps warnings instead of showing them.
+        monkeypatch.setattr(
+            warnings, "showwarning", lambda *w: print(warnings.formatwarning(*w[:4]), end="")
+        )
+        assert main(["info"]) == 0
+    assert capsys.readouterr().out == (
+        "physkit: warning: odd (line 3 of case.py)\nphyskit: warning: within\n"
+        "case.py:5: UserWarning: other\n"
+    )
+    assert warnings.formatwarning is before

@@ -56,12 +56,12 @@ def json_of(capsys, words, status=0):
 
 
 def check_refused(capsys, words, said, status=2):
-    """A verb that says what is wrong in one line."""
+    """A verb that says what is wrong in one line, with what it lists below."""
     capsys.readouterr()
     assert main(words) == status, words
     error = capsys.readouterr().err
     assert error.startswith("physkit: ")
-    assert error.count("\n") == 1, error
+    assert all(line.startswith("  ") for line in error.splitlines()[1:]), error
     assert said in error
 
 

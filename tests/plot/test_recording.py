@@ -142,3 +142,21 @@ def test_recordings_are_drawn_on_given_axes(found):
     _, ax = plt.subplots()
     assert recording(series["e"], ax=ax) is ax
     assert plot.recording is recording
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (30,), (30, 2), (5, 7)])
+def test_names_that_are_no_formula_are_drawn_as_they_are(tmp_path, shape):
+    """matplotlib takes text between dollar signs for a formula, and stops where it is none."""
+    names = ("price$ $^x", r"$\alpha$", "US$")
+    frames = {name: numbers(12, *shape) for name in names}
+    output(
+        tmp_path,
+        (Every(1, **dict.fromkeys(names, time_of)),),
+        Particles(jnp.zeros((2, 2))),
+        **frames,
+    )
+    for name in names:
+        ax = recording(open_file(tmp_path)[name])
+        ax.figure.canvas.draw()
+        title = ax.get_title("left").partition(" at t")[0]
+        assert title == (name if "alpha" in name else name.replace("$", r"\$"))

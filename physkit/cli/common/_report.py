@@ -54,11 +54,11 @@ class Report(NamedTuple):
             print("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text), flush=True)
 
     def error(self, text: str) -> None:
-        """Print what went wrong, in one line to the error stream."""
+        """Print what went wrong to the error stream: in one line, and what is listed below it in its own."""
         from physkit.core import printable
 
-        line = " ".join(text.split())
-        print(f"physkit: {printable(line)}", file=sys.stderr, flush=True)
+        lines = "\n  ".join(" ".join(line.split()) for line in text.split("\n  "))
+        print(f"physkit: {printable(lines)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print an aligned table: numbers to the right, text to the left."""

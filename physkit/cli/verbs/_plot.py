@@ -89,5 +89,8 @@ def _draw_all(chosen: list[Series], frame: int, path: Path, is_required: bool) -
                 if is_required:
                     raise
                 ax.set_axis_off()
-                ax.text(0.5, 0.5, str(error), wrap=True, ha="center", va="center", fontsize=8)
+                ax.text(
+                    0.5, 0.5, str(error), wrap=True, ha="center", va="center", fontsize=8,
+                    parse_math=False,
+                )  # fmt: skip
         figure.savefig(path)

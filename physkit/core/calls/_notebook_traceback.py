@@ -24,11 +24,11 @@ def render_traceback(error: BaseException) -> list[str]:
     shell = _shell()
     frames = list(traceback.walk_tb(error.__traceback__))
     is_full = getattr(getattr(shell, "InteractiveTB", None), "mode", "") == "Verbose"
-    if shell is not None and (is_full or not any(_is_users(f) for f, _ in frames)):
+    if shell is not None and (is_full or not any(is_users_frame(f) for f, _ in frames)):
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
     lines, folded = [], []
     for frame, number in frames:
-        if not _is_users(frame):
+        if not is_users_frame(frame):
             folded.append(_package_of(frame))
             continue
         # Above the user's first line there is only what runs a notebook's cells.
@@ -76,7 +76,8 @@ def _fold(packages: list[str]) -> list[str]:
     return [f"{_FAINT}    ⋯  {count} of {names} (%xmode Verbose and %tb show them){_PLAIN}"]
 
 
-def _is_users(frame: types.FrameType) -> bool:
+def is_users_frame(frame: types.FrameType) -> bool:
+    """Whether its code is the user's: no library's, and not made by one."""
     return _package_of(frame) == ""
 
 
@@ -86,8 +87,11 @@ def _package_of(frame: types.FrameType) -> str:
     for folder, name in _libraries():
         if path.is_relative_to(folder):
             return name or path.relative_to(folder).parts[0].removesuffix(".py")
-    # Code that libraries make has no file; a cell has one, which IPython's linecache knows.
-    is_generated = str(path).startswith("<") and not linecache.getline(str(path), 1)
+    # Code that libraries make has no file; a cell has one, which IPython's linecache knows, as it
+    # knows that of beartype.
+    is_generated = str(path).startswith("<@") or (
+        str(path).startswith("<") and not linecache.getline(str(path), 1)
+    )
     return "generated code" if is_generated else ""
 
 

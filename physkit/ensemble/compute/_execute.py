@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -20,6 +19,7 @@ from physkit.core import (
     as_count,
     drop_outdated_programs,
     refuse_inside_traces,
+    warn,
 )
 from physkit.simulate import Progress, StopRequest
 
@@ -183,12 +183,11 @@ def _open_store(
     existed = store.exists
     chunk_size = store.open_or_create(sweep, chunk_size, default_size)
     if existed and (notes := store.require_same_sweep(sweep)):
-        warnings.warn(f"{folder}: {'; '.join(notes)}", stacklevel=3)
+        warn(f"{folder}: {'; '.join(notes)}")
     if existed and (changes := store.environment_changes()):
-        warnings.warn(
+        warn(
             f"{folder} was begun elsewhere: {'; '.join(changes)}. The sweep goes on, but members need not "
-            "equal those of an uninterrupted one to the last bit",
-            stacklevel=3,
+            "equal those of an uninterrupted one to the last bit"
         )
     return store, chunk_size
 

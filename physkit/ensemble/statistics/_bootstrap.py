@@ -1,6 +1,5 @@
 """Error bars of any statistic of an ensemble, by resampling its members."""
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -16,7 +15,6 @@ from physkit.core import (
     Key,
     KeyLike,
     ParameterError,
-    PhyskitWarning,
     PyTree,
     ShapeError,
     as_arrays,
@@ -24,6 +22,7 @@ from physkit.core import (
     as_key,
     drop_outdated_programs,
     explain_call,
+    warn,
 )
 
 _MAX_DRAWN = 2**23  # numbers drawn at a time
@@ -154,11 +153,9 @@ def known_ok(values: PyTree, ok: ArrayLike | None) -> ArrayLike | None:
         return None
     all_ok = np.all(known, axis=0)
     failed = np.sum(np.logical_not(all_ok))
-    warnings.warn(
+    warn(
         f"{failed} of {len(all_ok)} members failed and are left out; ok=ensemble.ok says so without this "
-        "warning",
-        PhyskitWarning,
-        stacklevel=4,
+        "warning"
     )
     return all_ok
 

@@ -1,14 +1,13 @@
 """How far a chunk has come, in a file beside the finished ones: a killed sweep goes on within its chunks."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from physkit.core import FileError, MismatchError, PyTree
+from physkit.core import FileError, MismatchError, PyTree, warn
 from physkit.storage import load_checkpoint, read_checkpoint_table, save_checkpoint
 
 SECONDS_BETWEEN = 30.0
@@ -71,7 +70,7 @@ class ChunkCheckpoint:
             found = load_checkpoint(self.path, {"batch": batch, "frames": frames})
         except (FileError, MismatchError, KeyError) as error:
             # Of other devices, say, or damaged: nothing is lost but time.
-            warnings.warn(f"{error}; this chunk is computed from its start", stacklevel=2)
+            warn(f"{error}; this chunk is computed from its start")
             return None
         return PartialChunk(found.step, found.tree["batch"], found.tree["frames"])
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import DamagedFileError, FileError, MismatchError
+from physkit.core import DamagedFileError, FileError, MismatchError, warn
 from physkit.storage import (
     SWEEP_FILE,
     TEMPORARY_PREFIX,
@@ -142,7 +141,7 @@ class SweepFolder(AbstractChunkStore):
         if chunk_size is not None and chunk_size != self.chunk_size:
             raise MismatchError(
                 f"{self.folder} was begun with {self.chunk_size} members in a chunk, not {chunk_size}: "
-                "leave chunk_size= out, or start anew in another folder"
+                "leave chunk_size= (--chunk-size) out, or start anew in another folder"
             )
         return self.chunk_size
 
@@ -204,7 +203,7 @@ class SweepFolder(AbstractChunkStore):
             except DamagedFileError as error:
                 with contextlib.suppress(FileNotFoundError):  # another worker was faster
                     path.replace(path.with_suffix(".damaged"))
-                    warnings.warn(f"{error}. Chunk {number} is computed anew", stacklevel=2)
+                    warn(f"{error}. Chunk {number} is computed anew")
                 damaged.append(number)
         return damaged
 

@@ -1,6 +1,5 @@
 """What equations of waves ask of sources: a place in the box, before layers, and waves that a grid carries."""
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,10 +8,10 @@ from jaxtyping import Array
 from physkit.core import (
     DeclarationError,
     ParameterError,
-    PhyskitWarning,
     ShapeError,
     concrete_value,
     describe,
+    warn,
 )
 from physkit.geometry import AXES, Grid
 
@@ -98,12 +97,10 @@ def check_waves(
             "smaller cells"
         )
     if cells[0] < few:
-        warnings.warn(
+        warn(
             f"waves of ω = {max(known):.4g} are {cells[0]:.2g} cells long where they are slowest: below "
             f"{few:g} they run at a wrong speed, or not at all. Take smaller cells or a lower frequency, in "
-            "radians / time (2πf)",
-            PhyskitWarning,
-            stacklevel=3,
+            "radians / time (2πf)"
         )
 
 
@@ -113,12 +110,10 @@ def warn_of_jumps(sources: Sequence, t: Array) -> None:
         waveform = getattr(source, "waveform", None)
         share = waveform.share_at_start(t) if isinstance(waveform, AbstractWaveform) else None
         if share is not None and share > 0.02:
-            warnings.warn(
+            warn(
                 f"the {type(waveform).__name__} of a {type(source).__name__} begins at {share:.0%} of its "
                 "peak: a jump, which sends waves of all frequencies. Take a center 5 widths or more after the "
-                "start",
-                PhyskitWarning,
-                stacklevel=3,
+                "start"
             )
 
 

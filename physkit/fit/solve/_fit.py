@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from physkit.core import (
     explain_call,
     explain_exhausted_memory,
     refuse_inside_traces,
+    warn,
 )
 from physkit.simulate import Progress
 
@@ -227,7 +227,7 @@ def fit(
     seconds = time.monotonic() - began
     result = dataclasses.replace(result, remarks=remarks, seconds=seconds)
     if not result.converged:
-        warnings.warn(f"the fit has NOT converged: {result.reason}", stacklevel=2)
+        warn(f"the fit has NOT converged: {result.reason}")
     return result
 
 
@@ -359,10 +359,9 @@ def _warn_of_no_effect(jacobian: np.ndarray, labels: tuple[str, ...]) -> list[st
     ]
     if without_effect:
         more = f" and {len(without_effect) - 8} more" if len(without_effect) > 8 else ""
-        warnings.warn(
+        warn(
             f"the objective does not depend on {', '.join(without_effect[:8])}{more} at the start: its "
-            "derivative is exactly 0. Not used, consumed before the fit could change it, or behind an integer?",
-            stacklevel=3,
+            "derivative is exactly 0. Not used, consumed before the fit could change it, or behind an integer?"
         )
     return without_effect
 

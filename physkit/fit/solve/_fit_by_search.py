@@ -1,7 +1,6 @@
 """A fit without derivatives: the search's vectors as numbers of the model, and back."""
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import Key, ParameterError, PyTree, as_device_array
+from physkit.core import Key, ParameterError, PyTree, as_device_array, warn
 from physkit.simulate import Progress
 from physkit.storage import describe_array
 
@@ -58,7 +57,7 @@ def fit_by_search(
     bar.update(steps, f"loss {found.loss:.6g}")
     bar.close()
     if not found.converged:
-        warnings.warn(f"the fit has NOT converged: {found.reason}", stacklevel=4)
+        warn(f"the fit has NOT converged: {found.reason}")
     values = _values(coordinates, found.z)
     return Fit(
         model=problem.selection.put(model, values),

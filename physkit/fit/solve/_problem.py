@@ -1,7 +1,6 @@
 """The objective of a fit as a function of one vector z, with its derivatives."""
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +14,6 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Module,
     ObjectiveError,
-    PhyskitWarning,
     PyTree,
     array_bytes,
     as_device_array,
@@ -24,6 +22,7 @@ from physkit.core import (
     is_rectangular,
     replace_fields,
     static,
+    warn,
 )
 from physkit.simulate import AbstractAdjoint, Direct, NestedCheckpoint, Simulation
 
@@ -157,12 +156,10 @@ def make_problem(
     shape = traced.shape
     kind = _kind_of(shape, needs_derivatives)
     if (outer := traced.outer_difference(len(jax.tree.leaves(data_arrays)))) is not None:
-        warnings.warn(
+        warn(
             f"the objective takes every one of {math.prod(outer.data)} data from every one of "
             f"{math.prod(outer.prediction)} predictions, which makes {list(outer.difference)}: shapes such as "
-            "[n, 1] and [n] meet so. Give both one shape, as in prediction[:, 0] - data",
-            PhyskitWarning,
-            stacklevel=4,
+            "[n, 1] and [n] meet so. Give both one shape, as in prediction[:, 0] - data"
         )
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
     # Forward mode costs a run for each parameter, reverse mode one for each residual, and memory.

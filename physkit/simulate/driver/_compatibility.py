@@ -1,7 +1,6 @@
 """Whether a carry belongs to a simulation."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 
 import equinox as eqx
@@ -11,11 +10,11 @@ import numpy as np
 from physkit.core import (
     ParameterError,
     PhyskitError,
-    PhyskitWarning,
     PyTree,
     State,
     explain_traced_values,
     is_concrete,
+    warn,
 )
 from physkit.storage import Identity, compare_identities, describe_array, describe_numbers
 
@@ -61,12 +60,10 @@ def _warn_of_jump_in_time(sim: Simulation, carry: Carry | ShardedCarry) -> None:
     (t0, dt), (new_t0, new_dt) = known, clock
     was, goes_on = t0 + steps * dt, new_t0 + steps * new_dt
     if abs(goes_on - was) > 1e-3 * abs(new_dt) + 1e-6 * abs(was):
-        warnings.warn(
+        warn(
             f"this carry has come to t = {was:.6g}, and with t0 = {new_t0:g} and dt = {new_dt:g} it goes on at "
             f"t = {goes_on:.6g}, since t = t0 + n·dt: for time to go on, start from carry.state at "
-            f"Simulation(…, t0={was:.6g})",
-            PhyskitWarning,
-            stacklevel=7,
+            f"Simulation(…, t0={was:.6g})"
         )
 
 

@@ -2,7 +2,6 @@
 
 import operator
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +16,6 @@ from physkit.core import (
     DeclarationError,
     KeyLike,
     PhyskitError,
-    PhyskitWarning,
     State,
     as_count,
     as_key,
@@ -26,6 +24,7 @@ from physkit.core import (
     explain_call,
     explain_exhausted_memory,
     is_concrete,
+    warn,
 )
 from physkit.parallel import DevicesLike, gather_to_host, note_on_compiling
 from physkit.storage import Checkpoints
@@ -163,11 +162,9 @@ def _advance(
     recorder = Recorder(sim, carry, storage.output)
     before = done = (int(carry.step) - storage.begin) // period
     if done > blocks:
-        warnings.warn(
+        warn(
             f"the run that is resumed has come to step {int(carry.step)}, past the {blocks * period} asked "
-            "for: its state is returned as it is there",
-            PhyskitWarning,
-            stacklevel=3,
+            "for: its state is returned as it is there"
         )
     bar = Progress(
         blocks * period, enabled=progress and host.process_group.is_first, begin=before * period

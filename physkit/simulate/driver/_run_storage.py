@@ -3,12 +3,11 @@
 import contextlib
 import re
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from physkit.core import FileError, MismatchError, ParameterError, PyTree, State
+from physkit.core import FileError, MismatchError, ParameterError, PyTree, State, warn
 from physkit.storage import (
     Checkpoints,
     FolderLock,
@@ -150,7 +149,7 @@ class RunStorage:
         differences = list(self._differences(restored, self._identity))
         if self._process_group.is_first:
             for difference in differences:
-                warnings.warn(difference, stacklevel=4)
+                warn(difference)
         # The checkpoint may be of other devices than the run: `as_carry` reshards it.
         self.resumed, self.carry = restored, self._host.as_carry(restored.tree, None)
         if differences and self._resume == "changed":
@@ -206,7 +205,8 @@ class RunStorage:
                         f"{restored.path} is of another run. What differs:",
                         *lines,
                         "To begin this run, give it another folder, or remove this one. To go on from step "
-                        f'{restored.step} of the old one with what is here now: resume="changed"',
+                        f'{restored.step} of the old one with what is here now: resume="changed", or '
+                        "--changed of `physkit run`",
                     ]
                 )
             )

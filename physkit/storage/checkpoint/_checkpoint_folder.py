@@ -2,11 +2,10 @@
 
 import dataclasses
 import secrets
-import warnings
 from pathlib import Path
 from typing import Any
 
-from physkit.core import DamagedFileError, FileError, PyTree, explain_class
+from physkit.core import DamagedFileError, FileError, PyTree, explain_class, warn
 from physkit.parallel import ProcessGroup, single_process
 
 from .._atomic import make_folder, remove_temporaries, to_path
@@ -142,10 +141,7 @@ class Checkpoints:
                 faults.append(str(error))
                 aside = path.with_suffix(".damaged")
                 path.replace(aside)
-                warnings.warn(
-                    f"{error}. It was set aside as {aside.name}; going back to the one before",
-                    stacklevel=2,
-                )
+                warn(f"{error}. It was set aside as {aside.name}; going back to the one before")
         if faults:
             raise DamagedFileError("no checkpoint is sound:\n  " + "\n  ".join(faults))
         return None

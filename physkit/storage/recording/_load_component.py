@@ -1,12 +1,11 @@
 """Load one frame of a recording as the particles or the field from which it was taken."""
 
-import warnings
 from typing import Any
 
 import h5py
 import numpy as np
 
-from physkit.core import ParameterError, as_device_array
+from physkit.core import ParameterError, as_device_array, warn
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Location, SphericalGrid, Triclinic
 from physkit.particles import Particles
@@ -78,10 +77,9 @@ def _particles(series: Series, frame: int, quiet: bool) -> Particles:
     position = series[frame]
     velocities = recorded_velocities(series)
     if velocities is None and not quiet:
-        warnings.warn(
+        warn(
             f"{series.name} was recorded without velocities, which are zero here: to start a run from it, "
-            "record Velocities with the same interval, or draw new ones",
-            stacklevel=3,
+            "record Velocities with the same interval, or draw new ones"
         )
 
     def read(file: h5py.File) -> dict[str, Any]:

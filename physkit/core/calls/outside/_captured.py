@@ -10,7 +10,6 @@ and finds the program again by the function, which is the same one after `g = 1.
 
 import functools
 import types
-import warnings
 import weakref
 from collections.abc import Hashable, Iterator
 from typing import Any
@@ -19,7 +18,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from ..._errors import PhyskitWarning
+from .._warn import warn
 from ._code import is_users_class, users_functions
 from ._digests import MAX_DEPTH, MAX_ENTRIES
 from ._reads import Reads
@@ -51,12 +50,10 @@ def drop_outdated_programs(*trees: Any) -> None:
     if changed:
         eqx.clear_caches()
         jax.clear_caches()
-        warnings.warn(
+        warn(
             f"{'; '.join(dict.fromkeys(changed))} from outside, which has changed: programs are compiled anew. "
             "Numbers that are to change are faster as arguments, Function(f, args), or as fields declared by "
-            "param()",
-            PhyskitWarning,
-            stacklevel=4,
+            "param()"
         )
 
 
@@ -85,12 +82,10 @@ def _exchange(owner: Any, now: dict[str, Hashable]) -> dict[str, Hashable] | Non
 
 
 def _warn_of_generators(name: str, generators: list[str]) -> None:
-    warnings.warn(
+    warn(
         f"{name} draws from {', '.join(dict.fromkeys(generators))}, and it runs once, while its program is "
         "traced: every step gets the same numbers. Noise takes a key (EulerMaruyama, StochasticHeun, "
-        "thermostats); draw other numbers beforehand",
-        PhyskitWarning,
-        stacklevel=5,
+        "thermostats); draw other numbers beforehand"
     )
 
 

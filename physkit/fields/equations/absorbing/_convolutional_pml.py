@@ -1,6 +1,5 @@
 """The convolutional perfectly matched layer, for any equation of staggered first derivatives."""
 
-import warnings
 from dataclasses import KW_ONLY
 from typing import NamedTuple, TypeAlias
 
@@ -11,13 +10,13 @@ from jaxtyping import Array, ArrayLike, Float
 from physkit.core import (
     DeclarationError,
     ParameterError,
-    PhyskitWarning,
     ShapeError,
     param,
     require_nonnegative,
     require_positive,
     scale_array,
     static,
+    warn,
 )
 from physkit.geometry import AXES, Grid, Location
 
@@ -90,11 +89,9 @@ class ConvolutionalPML(AbstractAbsorbingLayer):
             raise ParameterError(f"a layer is at least one cell wide; got {self.cells}")
         if self.cells < 3:
             share = 37 if self.cells == 1 else 13
-            warnings.warn(
+            warn(
                 f"an absorbing layer of {self.cells} cells sends back {share} % of a wave's amplitude, one of "
-                "10 cells 0.3 %",
-                PhyskitWarning,
-                stacklevel=2,
+                "10 cells 0.3 %"
             )
 
     def sides_of(self, grid: Grid, at_seam: bool = False) -> tuple[str, ...]:

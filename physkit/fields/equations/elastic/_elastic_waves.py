@@ -1,6 +1,5 @@
 """Elastic waves in solids, by staggered finite differences of velocity and stress."""
 
-import warnings
 from dataclasses import KW_ONLY
 from typing import NamedTuple
 
@@ -13,7 +12,6 @@ from jaxtyping import Array, Float
 from physkit.core import (
     Clock,
     ParameterError,
-    PhyskitWarning,
     Rate,
     ShapeError,
     State,
@@ -27,6 +25,7 @@ from physkit.core import (
     scale_array,
     show_numbers,
     static,
+    warn,
 )
 from physkit.geometry import AXES, Grid, Outflow
 
@@ -305,11 +304,9 @@ class ElasticWaves(AbstractStaggeredWave):
         ends = {side: boundary[AXES.index(side[0])] or (None, None) for side in lined}
         free = [side for side in lined if isinstance(ends[side][side.endswith("high")], Outflow)]
         if free and len(free) < len(lined):
-            warnings.warn(
+            warn(
                 f"the absorbing layer covers the free surface at {', '.join(free)}, which no wave then "
-                f"reaches: ConvolutionalPML(…, sides={tuple(side for side in lined if side not in free)})",
-                PhyskitWarning,
-                stacklevel=3,
+                f"reaches: ConvolutionalPML(…, sides={tuple(side for side in lined if side not in free)})"
             )
 
     def _require_stable(self, what: str, factor: int, why: str) -> None:

@@ -1,19 +1,11 @@
 """What `Maxwell` asks of a field and of its own parts before a run."""
 
-import warnings
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from physkit.core import (
-    ParameterError,
-    PhyskitWarning,
-    ShapeError,
-    concrete_value,
-    is_concrete,
-    is_tracing,
-)
+from physkit.core import ParameterError, ShapeError, concrete_value, is_concrete, is_tracing, warn
 from physkit.geometry import Grid
 
 from ...states._electromagnetic_field import ElectromagneticField
@@ -74,12 +66,10 @@ def _warn_of_media_outside(shaped: list[AbstractMedium], grid: Grid, smallest: n
     reach = 0.5 * float(np.linalg.norm(np.asarray(grid.spacing)))
     outside = [type(m).__name__ for m, d in zip(shaped, smallest, strict=True) if d > reach]
     if outside:
-        warnings.warn(
+        warn(
             f"{len(outside)} of {len(shaped)} bodies ({', '.join(dict.fromkeys(outside))}) are outside of the "
             f"box, which goes from 0 to {np.asarray(grid.space.lengths).tolist()}: they do nothing. A shape is "
-            "the distance from its surface, negative inside",
-            PhyskitWarning,
-            stacklevel=3,
+            "the distance from its surface, negative inside"
         )
 
 

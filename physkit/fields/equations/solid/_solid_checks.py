@@ -1,7 +1,6 @@
 """Whether solids are where a flow can see them, and given by a distance, before the first step."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,14 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import (
-    ParameterError,
-    PhyskitWarning,
-    concrete_value,
-    is_concrete,
-    is_tracing,
-    jit_once,
-)
+from physkit.core import ParameterError, concrete_value, is_concrete, is_tracing, jit_once, warn
 from physkit.geometry import (
     AXES,
     AbstractBoundary,
@@ -95,11 +87,7 @@ def check_solids(
                 "surface, where a distance changes by 1: divide what vanishes there by the size of its gradient"
             )
         if found.inside > _MOST_SOLID * cells:
-            warnings.warn(
-                f"{name} fills {found.inside / cells:.0%} of the box: {_SIGN}",
-                PhyskitWarning,
-                stacklevel=3,
-            )
+            warn(f"{name} fills {found.inside / cells:.0%} of the box: {_SIGN}")
 
 
 _SIGN = "its distance is negative inside of the solid and positive in the fluid"

@@ -1,6 +1,5 @@
 """Bonds: energies of the distance of given pairs of particles."""
 
-import warnings
 from typing import ClassVar
 
 import equinox as eqx
@@ -10,7 +9,6 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     ParameterError,
-    PhyskitWarning,
     concrete_value,
     param,
     ratio,
@@ -19,6 +17,7 @@ from physkit.core import (
     safe_divide,
     safe_norm,
     static,
+    warn,
 )
 
 from ..._arguments import Numbers
@@ -44,11 +43,9 @@ class AbstractBonds(AbstractBonded):
         _, first, counts = np.unique(pairs, axis=0, return_index=True, return_counts=True)
         if np.any(counts > 1):
             # Lists of neighbors name every pair from both of its ends.
-            warnings.warn(
+            warn(
                 f"{np.sum(counts > 1)} of {len(counts)} bonds are given more than once, such as "
-                f"{pairs[first[np.argmax(counts > 1)]].tolist()}: each counts, as if the bond were stronger",
-                PhyskitWarning,
-                stacklevel=3,
+                f"{pairs[first[np.argmax(counts > 1)]].tolist()}: each counts, as if the bond were stronger"
             )
 
 

@@ -1,0 +1,49 @@
+"""Warnings point at the user's line, however deep below it they arise."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import physkit as pk
+from physkit.core import warn
+from tests.snippets import ROOT
+
+SCRIPT = """\
+import physkit as pk
+for _ in range(3):
+    pk.HarmonicBonds([[0, 1], [1, 0]], stiffness=1.0, length=1.0)
+"""
+
+
+def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, script], env=settings, capture_output=True, text=True, timeout=120
+    )
+    first, line = done.stderr.splitlines()
+    assert first.startswith(f"{script}:3: PhyskitWarning: 1 of 1 bonds are given more than once")
+    assert line.strip() == SCRIPT.splitlines()[-1].strip()
+
+
+def test_through_traces_it_is_the_innermost_line_of_users():
+    line = sys._getframe().f_lineno + 3
+
+    def rate(x):
+        warn("within a program")
+        return -x
+
+    with pytest.warns(pk.errors.PhyskitWarning, match="within") as seen:
+        jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda _, y: rate(y), x))(jnp.ones(2))
+    assert {(w.filename, w.lineno) for w in seen} == {(__file__, line)}
+
+
+def test_without_a_line_of_users_it_warns_all_the_same(monkeypatch):
+    monkeypatch.setattr("physkit.core.calls._warn.is_users_frame", lambda frame: False)
+    with pytest.warns(pk.errors.PhyskitWarning, match="nobody"):
+        warn("nobody")
