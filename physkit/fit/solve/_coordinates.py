@@ -21,6 +21,7 @@ from physkit.core import (
 )
 
 from .._select import Selection
+from .._split_flat import split_flat
 from ._bounds import AbstractBounds, BoundsLike, Unbounded
 
 
@@ -42,22 +43,18 @@ class Coordinates(Module):
         """The parameters by name at z."""
         # Two maps: z of order 1 → u, any real numbers → the parameter within its bounds.
         u = self.center + self.scale * z
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
-        ends = np.cumsum([0, *sizes])
+        parts = split_flat(u, self.shapes)
         return {
-            name: bound.value(u[a:b].reshape(shape))
-            for name, bound, shape, a, b in zip(
-                self.names, self.bounds, self.shapes, ends[:-1], ends[1:], strict=True
-            )
+            name: bound.value(part)
+            for name, bound, part in zip(self.names, self.bounds, parts, strict=True)
         }
 
     def log_volume(self, z: Float[Array, " p"]) -> Float[Array, ""]:
         """ln |det ∂values/∂z|, by which densities of the parameters become densities of z."""
         u = self.center + self.scale * z
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)])
-        pairs = zip(self.bounds, self.shapes, ends[:-1], ends[1:], strict=True)
-        parts = [bound.log_volume(u[a:b].reshape(shape)) for bound, shape, a, b in pairs]
-        return jnp.sum(jnp.log(jnp.abs(self.scale))) + sum(parts, jnp.zeros((), u.dtype))
+        pairs = zip(self.bounds, split_flat(u, self.shapes), strict=True)
+        volumes = [bound.log_volume(part) for bound, part in pairs]
+        return jnp.sum(jnp.log(jnp.abs(self.scale))) + sum(volumes, jnp.zeros((), u.dtype))
 
     def vector(self, values: Mapping[str, Array]) -> Float[Array, " p"]:
         """z of parameters given by name; the inverse of `values`."""

@@ -28,6 +28,7 @@ from physkit.simulate import Progress
 
 from .._program import compile_by_content
 from .._select import select
+from .._split_flat import split_flat
 from ..uncertainty._fisher_spectrum import fisher_spectrum
 from ..uncertainty._standard_errors import (
     AbstractErrors,
@@ -289,10 +290,8 @@ def _result(
 def _as_tree(flat: np.ndarray, shape: PyTree) -> PyTree:
     """The vector that a solver saw, as the tree of arrays that the objective returns."""
     leaves, tree = jax.tree.flatten(shape)
-    parts = np.split(flat, np.cumsum([x.size for x in leaves[:-1]]))
-    return tree.unflatten(
-        part.astype(x.dtype).reshape(x.shape) for part, x in zip(parts, leaves, strict=True)
-    )
+    parts = split_flat(flat, [x.shape for x in leaves])
+    return tree.unflatten(part.astype(x.dtype) for part, x in zip(parts, leaves, strict=True))
 
 
 def _to_numpy(values: Mapping[str, Array]) -> dict[str, np.ndarray]:
@@ -301,11 +300,7 @@ def _to_numpy(values: Mapping[str, Array]) -> dict[str, np.ndarray]:
 
 def _by_parameter(flat: np.ndarray, like: Mapping[str, Array]) -> dict[str, np.ndarray]:
     """One vector of numbers as arrays by name, of the shapes of `like`."""
-    ends = np.cumsum([0, *(x.size for x in like.values())])
-    return {
-        name: flat[a:b].reshape(x.shape)
-        for (name, x), a, b in zip(like.items(), ends[:-1], ends[1:], strict=True)
-    }
+    return dict(zip(like, split_flat(flat, [x.shape for x in like.values()]), strict=True))
 
 
 def _require_matching_kind(

@@ -1,7 +1,6 @@
 """Standard errors of fitted parameters, from the residuals at the minimum."""
 
 import abc
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from jax.typing import DTypeLike
 
 from physkit.core import Module, ParameterError, ShapeError, static
 
+from .._split_flat import split_flat
 from .._triangle import triangle
 
 
@@ -103,14 +103,12 @@ class AutocorrelatedErrors(AbstractErrors):
         lags = round(4 * (frames / 100) ** (2 / 9)) if self.lags is None else self.lags
         if lags >= frames:
             raise ParameterError(f"lags={lags} need more frames than there are, {frames}")
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
-        scores = np.zeros((frames, p))  # gₜ
         residuals = residuals.astype(float)
-        # What happens at one time is added up first, so that it may be correlated in any way.
-        for a, b in pairwise(ends):
-            # (frames, numbers at one time, p) → (frames, p)
-            weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
-            scores += weighted.reshape(frames, -1, p).sum(1)
+        weighted = jacobian.astype(float) * residuals[:, None]
+        # What happens at one time is added up first, so that it may be correlated in any way:
+        # gₜ, (frames, …, p) → (frames, p).
+        parts = split_flat(weighted, shapes)
+        scores = sum((x.reshape(frames, -1, p).sum(1) for x in parts), np.zeros((frames, p)))
         long_run = scores.T @ scores  # S
         # Bartlett's weights, which fall to 0, keep the estimate positive semidefinite.
         for lag in range(1, lags + 1):
