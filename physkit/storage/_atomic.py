@@ -19,15 +19,19 @@ _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Windows has none of the first two, and needs the third.
 _NONBLOCK, _NO_FOLLOW = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-def write_atomically(path: Path, *parts: bytes | memoryview) -> None:
-    """Write `parts`, one after the other, as the file `path`, replacing the old file; or change nothing.
+def write_atomically(path: Path, *parts: bytes | memoryview, replace: bool = True) -> None:
+    """Write `parts`, one after the other, as the file `path`; or change nothing.
 
     Write a temporary file beside it, fsync it, rename it, and fsync the folder. Several threads and
-    processes may write one path at once: the file is that of the last.
+    processes may write one path at once: the file is that of the last, or of the first.
 
-    **Arguments:** `parts`: the bytes of the file, in order.
+    **Arguments:**
+
+    - `parts`: the bytes of the file, in order.
+    - `replace`: whether a file that is there is replaced, or stays.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
@@ -41,11 +45,28 @@ def write_atomically(path: Path, *parts: bytes | memoryview) -> None:
                     remaining = remaining[file.write(remaining) :]
             # Before the rename: otherwise a loss of power may leave the new name on missing data.
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _name_if_new(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise file_error(path, error) from error
+
+
+def _name_if_new(temporary: Path, path: Path) -> None:
+    """Give a file the name `path` unless another has it; its first name is gone in either case."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if not path.exists():
+            os.replace(temporary, path)
+    temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """A lock file that lets one process at a time write into a folder, and names its holder."""
 
-import errno
 import json
 import os
 import secrets
@@ -11,12 +10,11 @@ from typing import Any
 
 from physkit.core import FileInUseError
 
-from ._atomic import file_error, read_regular, temporary_path
+from ._atomic import NO_LINKS, file_error, read_regular, temporary_path
 
 LOCK_NAME = "lock"
 _MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
 _MAX_WRITE_SECONDS = 60.0  # an older file without content has no writer any more
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 # What is in a lock or a claim; "began" is None where the system does not tell.
 _HOLDER_TYPES = {
     "host": str,
@@ -66,7 +64,7 @@ def create_exclusively(path: Path, content: str) -> bool:
             # Over a network the answer to a call that succeeded may be lost, and the call repeated.
             return temporary.stat().st_nlink == 2
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
             return _write_new(path, content)
         finally:

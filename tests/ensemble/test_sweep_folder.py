@@ -1,6 +1,8 @@
 """Folders of sweeps: foreign, damaged, hostile, read by others."""
 
+import errno
 import json
+import os
 
 import h5py
 import jax
@@ -54,6 +56,27 @@ def test_a_folder_holds_one_file_per_chunk(finished_sweep):
     where = SweepFolder(finished_sweep)
     assert (where.num_members, where.chunk_size, where.num_chunks) == (5, 2, 3)
     assert status(finished_sweep).finished == (0, 1, 2)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_sweeps_that_begin_at_once_the_first_chooses_the_chunks(tmp_path, monkeypatch, links):
+    """The default size of a chunk is of the memory that is free, which others may see another amount of."""
+
+    def refuse(source, target):
+        raise OSError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    sweep, first = damping_sweep(), SweepFolder(tmp_path / "a")
+
+    def size_while_another_begins():
+        assert first.open_or_create(sweep, None, lambda: 2) == 2
+        return 4
+
+    second = SweepFolder(tmp_path / "a")
+    assert second.open_or_create(sweep, None, size_while_another_begins) == 2
+    assert (first.num_chunks, second.num_chunks) == (3, 3)
+    assert [p.name for p in sorted((tmp_path / "a").iterdir())] == ["chunks", "sweep.h5"]
 
 
 def test_members_are_indexed_as_by_numpy(finished_sweep):

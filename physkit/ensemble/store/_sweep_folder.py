@@ -136,7 +136,7 @@ class SweepFolder(AbstractChunkStore):
         """
         if not self.exists:
             self._create(sweep, chunk_size if chunk_size is not None else default_size())
-        # Also after creating it: another process may have done so at the same time, and what is on disk counts.
+        # Also after creating it: another process may have done so before, and what is on disk counts.
         self.require_same_sweep(sweep)
         if chunk_size is not None and chunk_size != self.chunk_size:
             raise MismatchError(
@@ -260,7 +260,8 @@ class SweepFolder(AbstractChunkStore):
             "provenance": collect_provenance(),
             "identity": sweep.identity.as_table(),
         }
-        write_table(self.index, "sweep", columns, metadata)
+        # Of processes that begin at once the first decides, for all, how many members are in a chunk.
+        write_table(self.index, "sweep", columns, metadata, replace=False)
 
     def chunk_path(self, number: int) -> Path:
         """The file of a chunk, which exists if and only if the chunk is finished."""

@@ -82,17 +82,22 @@ class Table(Mapping[str, np.ndarray]):
 
 
 def write_table(
-    path: Path, kind: str, columns: Mapping[str, Column], metadata: dict[str, Any]
+    path: Path,
+    kind: str,
+    columns: Mapping[str, Column],
+    metadata: dict[str, Any],
+    replace: bool = True,
 ) -> None:
     """Write arrays by name, which share dimensions, to the file `path`, atomically.
 
-    Several processes may write the same path: the last one's file stays.
+    Several processes may write the same path: the last one's file stays, or the first one's.
 
     **Arguments:**
 
     - `kind`: what the table is; `read_table` must ask for the same.
     - `columns`: the arrays. One whose only dimension has its own name is that dimension's coordinate.
     - `metadata`: of types that JSON knows.
+    - `replace`: whether a file that is there is replaced, or stays.
 
     **Errors:** `DiskFullError`; `FileError`, also where a dimension has two lengths.
     """
@@ -140,7 +145,7 @@ def write_table(
         # "said" is the key of the metadata in files on disk: it stays.
         table = {"kind": kind, "format": _FORMAT, "names": rows, "said": metadata}
         write_table_text(file, fixed_length_text(json.dumps(table)))
-    write_atomically(path, image.getbuffer())
+    write_atomically(path, image.getbuffer(), replace=replace)
 
 
 def read_table(
