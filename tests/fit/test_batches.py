@@ -23,8 +23,8 @@ def mean_square(model, data):
     return jnp.mean((jnp.einsum("ij,j->i", x, model["slope"]) - y) ** 2)
 
 
-def descend(steps=300, to=None, key=3, data=(X, Y), **changes):
-    schedule = optax.cosine_decay_schedule(0.1, steps)
+def descend(steps=300, to=None, key=3, data=(X, Y), decay=None, **changes):
+    schedule = optax.cosine_decay_schedule(0.1, decay or steps)
     arguments = {"batch_rows": 8} | changes
     with warnings.catch_warnings():
         if steps < 100:  # too few to converge
@@ -93,6 +93,20 @@ def test_a_descent_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
             to=file,
             progress=False,
         )
+
+
+@pytest.mark.filterwarnings("ignore:the fit has NOT converged")
+def test_a_descent_goes_on_with_more_steps(tmp_path):
+    file = tmp_path / "descent.h5"
+    first = descend(60, to=file, decay=90)
+    longer = descend(90, to=file)
+    straight = descend(90)
+    np.testing.assert_array_equal(longer.history.loss, straight.history.loss)
+    np.testing.assert_array_equal(longer.values["slope"], straight.values["slope"])
+    np.testing.assert_array_equal(first.history.loss, straight.history.loss[:60])
+    schedule = optax.cosine_decay_schedule(0.1, 90)
+    with pytest.warns(pk.errors.PhyskitWarning, match="has come to step 90, past the 60 asked for"):
+        assert _descend(schedule, 60, {"batch_rows": 8}, (X, Y), 3, file).steps == 90
 
 
 def test_wrong_batches_are_refused():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from physkit.core import Key, PyTree, replace_fields
+from physkit.core import Key, PyTree, replace_fields, warn
 
 from .._program import compile_by_content
 from ..descent._batches import Batches
@@ -134,8 +134,13 @@ def descend(
     losses, gradients, count = [], [], 0
     file = DescentFile.of(to, method, problem, (z, inputs, key))
     if file is not None:
-        state, losses, gradients = file.load(state, method.steps, len(z))
+        state, losses, gradients = file.load(state, len(z))
         count = sum(map(len, losses))
+        if count > method.steps:
+            warn(
+                f"the descent in {to} has come to step {count}, past the {method.steps} asked for: it is "
+                "returned as it is there"
+            )
 
     def is_over(state: _DescentState, losses: list[np.ndarray]) -> bool:
         """Whether no start goes on: each has run out of patience or diverged."""
@@ -151,7 +156,7 @@ def descend(
         gradients.append(gradient)
         count += length
         if file is not None:
-            file.save(state, losses, gradients, method.steps)
+            file.save(state, losses, gradients)
         report(count, loss[-1], gradient[-1], state.z)
     best_z, last_z = (x if many else x[None] for x in (state.best_z, state.z))
     losses, gradients = np.concatenate(losses), np.concatenate(gradients)

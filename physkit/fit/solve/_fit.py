@@ -121,7 +121,7 @@ def fit(
     - `jac`: `"forward"` or `"reverse"` derivatives; by default forward, unless a loss has several
       parameters.
     - `to`: a folder, of a search: each generation is a file; a file, of a descent by `Optax`. The same call
-      continues what was stopped, with the same bits.
+      continues what was stopped, with the same bits; with more `steps` a descent goes on.
     - `batch_size`, `devices`: of a search: members that a device computes between two looks for Ctrl-C, all of
       them if left out; and the devices, all local ones. Results do not depend on them.
     - `wall_time`: seconds after which a search begins no further generation.
