@@ -67,7 +67,9 @@ def corner(
         )
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)
     low, high = np.quantile(table, (0.001, 0.999), axis=0)
-    margin = 0.05 * (high - low)
+    # A number that is the same in all draws has a place, but no width.
+    scale = np.where(low == 0, 1.0, np.abs(low))
+    margin = 0.05 * np.where(high > low, high - low, scale)
     limits = list(zip(low - margin, high + margin, strict=True))
     for row, column in np.ndindex(count, count):
         ax = panels[row, column]
@@ -155,7 +157,8 @@ def _draw_pair(
     levels = [
         ordered[min(np.searchsorted(total, s * total[-1]), len(ordered) - 1)] for s in _SHARES
     ]
-    if np.all(np.diff(levels) > 0) and levels[0] > 0:
+    both_vary = np.ptp(x) > 0 and np.ptp(y) > 0
+    if both_vary and np.all(np.diff(levels) > 0) and levels[0] > 0:
         centers = [(edges[1:] + edges[:-1]) / 2 for edges in (x_edges, y_edges)]
         ax.contour(*centers, density.T, levels=levels, colors=INK, linewidths=(0.7, 1.1))
     ax.set_ylim(y_limits)

@@ -8,7 +8,17 @@ from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.fit import Fit, SearchHistory
 
 from ._numbers import as_errors, as_real
-from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
+from ._style import (
+    FAINT,
+    INK,
+    PALETTE,
+    apply_style,
+    axes as axes_of,
+    axis_label,
+    legend,
+    palette_color,
+    style,
+)
 from ._types import Axes, Numbers
 
 
@@ -57,7 +67,7 @@ def fit(
     order = np.argsort(x)
     bottom.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     for k, (measured, old, new) in enumerate(zip(*(a.T for a in columns), strict=True)):
-        color = PALETTE[k % len(PALETTE)]
+        color = palette_color(k)
         name = names[k] if k < len(names) else (f"series {k}" if several else "data")
         bar = None if bars is None else bars[:, k]
         dots = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.5, "elinewidth": 0.8}

@@ -17,11 +17,13 @@ from ._style import (
     has_color_bar,
     legend,
     mark_color_bar,
+    palette_color,
 )
 from ._types import Artist, Axes, Numbers
 
 _MAX_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
 _MAX_KINDS = 8  # of discs that look alike
+_MAX_ENTRIES = 12  # of a legend in one column
 _PROPERTIES = ("species", "speed", "charge", "mass")
 
 
@@ -76,10 +78,10 @@ def particles(
     radii = np.concatenate([_radii(p, radius) for _, p in found])
     if several:
         colors = np.concatenate(
-            [_colors(p, PALETTE[k % len(PALETTE)], None)[0] for k, (_, p) in enumerate(found)]
+            [_colors(p, palette_color(k), None)[0] for k, (_, p) in enumerate(found)]
         )
         scale = None
-        entries = [(PALETTE[k % len(PALETTE)], name) for k, (name, _) in enumerate(found)]
+        entries = [(palette_color(k), name) for k, (name, _) in enumerate(found)]
     else:
         if limits is None and isinstance(color, str) and color in _PROPERTIES[1:]:
             # One scale for all components: there is one color bar.
@@ -143,10 +145,10 @@ def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
     if isinstance(color, str) and color == "species":
         if p.species is None:
             return np.tile(to_rgb(PALETTE[0]), (p.num_particles, 1)), None, []
-        species = np.asarray(p.species)
-        kinds = np.unique(species)
-        colors = np.array([to_rgb(PALETTE[s % len(PALETTE)]) for s in species])
-        entries = [(PALETTE[s % len(PALETTE)], f"species {s}") for s in kinds]
+        kinds, which = np.unique(np.asarray(p.species), return_inverse=True)
+        of_kinds = [palette_color(int(s)) for s in kinds]
+        colors = np.array([to_rgb(color) for color in of_kinds]).reshape(-1, 3)[which]
+        entries = [(color, f"species {s}") for color, s in zip(of_kinds, kinds, strict=True)]
         return colors, None, entries if len(kinds) > 1 else []
     values = _values(p, color)
     low, high, name = color_scale(values, limits)
@@ -341,7 +343,8 @@ def _draw_legend(ax: Axes, entries: list[tuple[str, Numbers]]) -> None:
     for color, name in entries:
         ax.plot([], [], "o", color=color, markersize=7, label=name)
     if entries:
-        legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        columns = -(-len(entries) // _MAX_ENTRIES)
+        legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=columns)
 
 
 def _draw_color_bar(ax: Axes, scale: Artist, label: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError, explain_call
 
 from ._numbers import as_real
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend, palette_color
 from ._types import Artist, Axes, Numbers
 
 
@@ -54,7 +54,7 @@ def trajectories(
             'paths in three dimensions need axes with projection="3d", or plane=(0, 1)'
         )
     for i in range(paths.shape[1]):  # (time, particle, axis)
-        path, color = paths[:, i], PALETTE[i % len(PALETTE)]
+        path, color = paths[:, i], palette_color(i)
         _draw_fading(ax, path, color)
         name = names[i] if i < len(names) else None
         ax.plot(*path[-1:].T, "o", color=color, markersize=5, label=name, zorder=3)

@@ -7,7 +7,7 @@ import numpy as np
 from physkit.core import ShapeError, explain_call
 
 from ._numbers import as_errors, as_real
-from ._style import FAINT, INK, PALETTE, axes, axis_label, format_scientific, legend
+from ._style import FAINT, INK, axes, axis_label, format_scientific, legend, palette_color
 from ._types import Axes, Numbers
 
 
@@ -51,7 +51,7 @@ def series(
     bands = None if errors is None else errors.reshape(columns.shape)
     ax = axes(ax)
     for k in range(columns.shape[1]):
-        color = PALETTE[k % len(PALETTE)]
+        color = palette_color(k)
         name = names[k] if k < len(names) else None
         # Long noisy series read better in thin lines.
         width = 1.6 if len(times) < 400 else 1.0
@@ -105,7 +105,7 @@ def drift(
     slope, start = np.polyfit(times - times[0], error, 1)
     ax = axes(ax)
     # Each call adds a curve and a line of its own: count curves only, by their mark.
-    color = PALETTE[len([line for line in ax.lines if line.get_gid() == "drift"]) % len(PALETTE)]
+    color = palette_color(len([line for line in ax.lines if line.get_gid() == "drift"]))
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     (line,) = ax.plot(times, error, color=color, linewidth=1.0, alpha=0.85)
     line.set_gid("drift")

@@ -10,6 +10,7 @@ from ._types import Artist, Axes
 
 # Okabe & Ito's palette, which color-blind readers can tell apart; the brightest colors come last.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+_SHADES = (None, "white", "black")  # what colors are mixed with where the palette is at its end
 FigureSize = tuple[int | float, int | float]  # inches; also used for other pairs of numbers
 INK = "#333333"  # text, axes, fitted lines
 FAINT = "#B8B8B8"  # lines of reference: 0, 1
@@ -139,13 +140,24 @@ def color_scale(
     return float(low), float(high), cmap or (DIVERGING if has_both_signs else SEQUENTIAL)
 
 
+def palette_color(number: int) -> str:
+    """The color of curve or species `number`, from 0; beyond the palette's seven their shades."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    turn, place = divmod(number, len(PALETTE))
+    toward = _SHADES[turn % len(_SHADES)]
+    if toward is None:
+        return PALETTE[place]
+    return to_hex((np.array(to_rgb(PALETTE[place])) + to_rgb(toward)) / 2).upper()
+
+
 def next_color(ax: Axes) -> str:
     """The color of the palette that follows those of the curves drawn so far.
 
     Curves are counted by their mark, `gid="curve"`: lines of reference and fits take no color.
     """
     drawn = sum(line.get_gid() == "curve" for line in ax.lines)
-    return PALETTE[drawn % len(PALETTE)]
+    return palette_color(drawn)
 
 
 def inset_color_bar(ax: Axes, image: Artist, label: str) -> None:

@@ -37,3 +37,14 @@ def test_draws_by_name():
         pk.plot.corner({"k": np.ones(3), "x": np.ones(4)})
     with pytest.raises(pk.errors.ParameterError, match=r"samples of x\[1\] are not all finite"):
         pk.plot.corner({**draws, "x": draws["x"] + [0.0, np.nan]})
+
+
+def test_a_number_that_is_the_same_in_all_draws_has_no_contours():
+    """Histograms of no width made contours that mean nothing, and a warning of matplotlib."""
+    draws = np.stack([np.linspace(-1, 1, 300), np.full(300, 2.0), np.zeros(300)], axis=1)
+    panels = pk.plot.corner(draws)
+    panels[0, 0].figure.canvas.draw()
+    assert all(not panels[k].collections for k in ((1, 0), (2, 0), (2, 1)))
+    for low, high in (panels[1, 1].get_xlim(), panels[2, 1].get_ylim()):
+        assert low < high
+    plt.close("all")

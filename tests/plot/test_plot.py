@@ -332,3 +332,9 @@ def test_labels_of_numbers_and_units():
     assert format_measurement(0.0325, 0.0012) == "0.0325 ± 0.0012"
     assert format_measurement(2.43e-5, 1.2e-6) == r"(2.43 ± 0.12) $\times10^{-5}$"
     assert format_measurement(2.5, np.nan) == "2.50"
+
+
+def test_more_species_than_colors_of_the_palette_have_shades():
+    p = random_particles(2, space=Box([4.0, 5.0]), species=np.arange(12))
+    handles = plot.particles(p).get_legend().legend_handles
+    assert len({handle.get_color() for handle in handles}) == 12
