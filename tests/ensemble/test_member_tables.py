@@ -104,3 +104,21 @@ def test_results_that_are_vectors_have_a_column_for_each_number():
     np.testing.assert_array_equal(table["escape[0]"], swept["escape"][:, 0])
     # A logger gets single numbers, not every bin of a histogram.
     assert list(told[0].metrics()) == ["members", "failed"]
+
+
+def test_a_logger_is_not_told_of_vectors_that_are_swept():
+    trapped = pk.Simulation(
+        pk.VelocityVerlet(pk.HarmonicTrap([1.0, 2.0])),
+        dt=0.1,
+        observers=pk.Every(1, e=pk.TotalEnergy()),
+    )
+    stiffness = pk.SweepAxis(
+        lambda m: pk.find(m, pk.HarmonicTrap).stiffness, [[1.0, 2.0], [3.0, 4.0]], name="k"
+    )
+    told = []
+    swept = pk.sweep(
+        (trapped, pk.Particles([[1.0, 0.0]])), 2, over=stiffness, progress=False,
+        on_chunk=told.append,
+    )  # fmt: skip
+    assert list(swept.to_pandas()) == ["k[0]", "k[1]", "point", "ok", "last e"]
+    assert list(told[0].metrics()) == ["members", "failed", "mean last e"]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from ..store._ensemble import Ensemble
-from ..store._member_table import member_columns
+from ..store._member_table import result_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +26,7 @@ class SweepProgress:
         ok = self.members.ok
         scalars = {"members": float(self.done), "failed": float(np.sum(~ok))}
         # Without vectors: a histogram would be a hundred curves in the logger.
-        for name, values in member_columns(self.members, with_vectors=False).items():
-            is_result = name not in ("member", "ok") and name not in self.members.coordinates
-            if is_result and values.dtype.kind in "iuf" and np.any(ok):
+        for name, values in result_columns(self.members, with_vectors=False).items():
+            if values.dtype.kind in "iuf" and np.any(ok):
                 scalars[f"mean {name}"] = float(np.mean(values[ok]))
         return scalars

@@ -11,23 +11,30 @@ if TYPE_CHECKING:
     from ._ensemble import Ensemble
 
 
-def member_columns(ensemble: "Ensemble", with_vectors: bool = True) -> dict[str, np.ndarray]:
-    """A column for each swept number, `ok`, and each number of the results, `[members]`.
+def member_columns(ensemble: "Ensemble") -> dict[str, np.ndarray]:
+    """A column for each swept number, `ok`, and each number of the results, `[members]`."""
+    columns = {"member": ensemble.members, **_coordinate_columns(ensemble)}
+    columns["ok"] = ensemble.ok.astype(int)
+    for label, column in result_columns(ensemble).items():
+        # A swept quantity may have the name of a result, and both are wanted.
+        columns[f"summary {label}" if label in columns else label] = column
+    return columns
+
+
+def result_columns(ensemble: "Ensemble", with_vectors: bool = True) -> dict[str, np.ndarray]:
+    """A column for each number of the results, `[members]`.
 
     Of scalar series the last frame; results of more than one axis do not fit into a row and are left out.
 
     **Arguments:** `with_vectors`: also the results that are vectors, a column for each of their numbers.
     """
-    columns = {"member": ensemble.members, **_coordinate_columns(ensemble)}
-    columns["ok"] = ensemble.ok.astype(int)
+    columns = {}
     for name, frames in ensemble.frames.items():
         if frames.ndim == 2:  # (members, frames)
             columns[f"last {name}"] = np.asarray(frames)[:, -1]
     for name, values in ensemble.summary.items():
         if values.ndim <= 1 + with_vectors:
-            for label, column in named_columns(name, np.asarray(values)):
-                # A swept quantity may have the name of a result, and both are wanted.
-                columns[f"summary {label}" if label in columns else label] = column
+            columns |= dict(named_columns(name, np.asarray(values)))
     return columns
 
 
