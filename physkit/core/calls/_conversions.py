@@ -11,7 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import ComponentError, DeclarationError, ObserverError, ParameterError, ShapeError
+from .._errors import (
+    ComponentError,
+    DeclarationError,
+    ObserverError,
+    ParameterError,
+    PhyskitWarning,
+    ShapeError,
+)
 from .._types import Key, State
 from ._concrete import is_concrete
 from ._explain import describe
@@ -161,11 +168,13 @@ def note_precision(value: Any) -> None:
         and value.dtype in (np.float64, np.complex128)
         and not jax.config.read("jax_enable_x64")
     ):
-        # Python shows a text once for each place that it is raised at: this one.
+        # Python shows a text once for each place that it is of: this one, unlike `warn`, which points at the
+        # user's line, of which there are many.
         warnings.warn(
             "an array of doubles (float64) is computed with in single precision (float32), as JAX does unless "
             'told otherwise: call jax.config.update("jax_enable_x64", True) before anything else for doubles, '
             "or give float32 arrays",
+            PhyskitWarning,
             stacklevel=1,
         )
 
