@@ -20,6 +20,7 @@ from physkit.core import (
     ShapeError,
     as_count,
     as_parameter,
+    as_state,
     call_user_function,
     concrete_value,
     data,
@@ -191,12 +192,17 @@ def ensemble_kalman_filter(
     count_blocks(sim, interval)
     # Observers of the model would record every forecast of every member: only its last state is of use.
     bare = replace_fields(sim, {"observers": (), "guards": ()})
+    states = as_state(states)
     arrays = [x for x in jax.tree.leaves(states) if eqx.is_array(x)]
     counts = {x.shape[0] if x.ndim else 0 for x in arrays}
     if len(counts) != 1:
         raise ShapeError(f"every array of states is [members, …]; got first axes {sorted(counts)}")
     if min(counts) < 2:
         raise ParameterError(f"an ensemble has two members or more; got {min(counts)}")
+    if not any(map(eqx.is_inexact_array, arrays)):
+        raise ParameterError(
+            f"members hold no floating numbers, which alone are corrected: their arrays are {arrays[0].dtype}"
+        )
     _require_means(states)
     members = Replicas(states)
     shape = jax.eval_shape(lambda s: _observed(observe, s), members.replica(0)).shape

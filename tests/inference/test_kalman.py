@@ -209,6 +209,7 @@ def test_what_the_filter_cannot_use_is_said():
     for error, text, changes in (
         (errors.ParameterError, "two members", {"states": jnp.zeros((1, 2))}),
         (errors.ShapeError, "first axes", {"states": (jnp.zeros((3, 2)), jnp.zeros(2))}),
+        (errors.ParameterError, "no floating numbers", {"states": jnp.zeros((5, 2), int)}),
         (errors.ShapeError, "observe returns 2", {"observe": lambda x: x}),
         (errors.ParameterError, "1 observations are not finite", {"observations": [0.0, np.nan]}),
         (errors.ParameterError, "above 0", {"noise": 0.0}),
@@ -219,6 +220,8 @@ def test_what_the_filter_cannot_use_is_said():
     ):
         with pytest.raises(error, match=text):
             make(**changes)
+    # Lists are states here as everywhere.
+    assert make(states=[[0.0, 1.0], [2, 3]])[1].states.shape == (2, 2)
     ring = pk.Particles(jnp.zeros((1, 1)), space=pk.Box([10.0]))
     members = jax.vmap(lambda x: ring.replace(position=x))(jnp.ones((5, 1, 1)))
     with pytest.raises(errors.ParameterError, match="box that repeats have no mean"):
