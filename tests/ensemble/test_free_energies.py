@@ -187,6 +187,26 @@ def test_what_is_wrong_is_said(monkeypatch):
         sampling.umbrella_energies(np.zeros(3), K, x)
     with pytest.raises(ParameterError, match="say in which state"):
         pk.free_energies(energies, 1.0, subsample=False).mean(x)
+    for temperature in (np.ones(2), np.ones((len(K), 1))):
+        with pytest.raises(ShapeError, match=f"one for each of {len(K)} states"):
+            pk.free_energies(energies, temperature)
+    with pytest.raises(ParameterError, match="positive and finite"):
+        pk.free_energies(energies, np.inf)  # all values would be NaN
+    found = pk.free_energies(energies, 1.0, subsample=False)
+    gap = np.where(x > 0.1, np.nan, x)
+    for error, text, call in (
+        # Its frames would lie in no bin, and the profile be that of the others.
+        (ParameterError, "x is NaN", lambda: found.profile(gap, np.array([-1.0, 1.0]), target=0.0)),
+        (ParameterError, "x is NaN", lambda: found.mean(gap, target=0.0)),
+        (ParameterError, "target is NaN", lambda: found.mean(x, target=gap)),
+        (ShapeError, "target must be", lambda: found.mean(x, target=x[:, :5])),
+        (ParameterError, "temperature must be", lambda: found.mean(x, target=0.0, temperature=0.0)),
+        (ParameterError, "must rise", lambda: found.profile(x, np.array([1.0, -1.0]), target=0.0)),
+        (ParameterError, "must rise", lambda: found.profile(x, 8, target=0.0)),
+        (ParameterError, "must rise", lambda: sampling.wham(x, 8, K, 0 * K, 1.0)),
+    ):
+        with pytest.raises(error, match=text):
+            call()
     monkeypatch.setitem(sys.modules, "pymbar", None)
     with pytest.raises(MissingExtraError, match=r"physkit\[md\]"):
         pk.free_energies(energies, 1.0)

@@ -64,7 +64,7 @@ class FreeEnergies:
           temperature alone.
         - `temperature`: k_B T of that state; that of the first if left out.
 
-        **Errors:** `ParameterError` where `target` is missing.
+        **Errors:** `ParameterError` where `target` is missing, or for NaNs; `ShapeError` for other shapes.
         """
         values = self._flat(x, "x")
         mean, error = self._expectations(values[None], target, temperature)
@@ -83,9 +83,11 @@ class FreeEnergies:
         **Arguments:** `x`: the variable in all frames, `[states frames]`. `edges`: of the bins. Others as of
         `mean`.
 
+        **Errors:** those of `mean`; `ParameterError` for edges that do not rise.
+
         **Notes:** the error is that of ln p of each bin.
         """
-        edges = np.asarray(edges, float)
+        edges = as_edges(edges)
         values = self._flat(x, "x")
         is_inside = (values >= edges[:-1, None]) & (values < edges[1:, None])
         counts = is_inside.sum(axis=1)
@@ -109,7 +111,10 @@ class FreeEnergies:
                 "biases alone; else target= is the energy of each frame in the state, [states frames]"
             )
         kT = float(self.temperature[0] if temperature is None else temperature)
-        reduced = self._flat(np.broadcast_to(target, self._shape), "target") / kT
+        if not 0 < kT < np.inf:
+            raise ParameterError(f"temperature must be positive and finite; got {temperature}")
+        target = np.full(self._shape, target) if np.ndim(target) == 0 else target
+        reduced = self._flat(target, "target") / kT
         # Logarithms of indicators that are 0, which pymbar takes on the way.
         with open_pymbar(), np.errstate(divide="ignore"):
             found = self._mbar.compute_multiple_expectations(values, reduced)
@@ -120,6 +125,11 @@ class FreeEnergies:
         x = np.asarray(x, float)
         if x.shape != self._shape:
             raise ShapeError(f"{name} must be [states frames], {self._shape}; got {x.shape}")
+        # A NaN lies in no bin: the frames of a member that failed would be left out in silence.
+        if np.any(np.isnan(x)):
+            raise ParameterError(
+                f"{name} is NaN in {np.isnan(x).sum()} frames: leave out the members that failed"
+            )
         return np.concatenate([x[k, rows] for k, rows in enumerate(self.rows)])
 
 
@@ -142,8 +152,8 @@ def free_energies(
     - `subsample`: take only as many frames as are independent, by the statistical inefficiency of the energy
       differences between neighbors; without it errors of correlated frames are too small.
 
-    **Errors:** `ShapeError` for other shapes; `ParameterError` for energies that are not finite;
-    `MissingExtraError` without pymbar.
+    **Errors:** `ShapeError` for other shapes; `ParameterError` for energies that are not finite, and for
+    temperatures that are not positive and finite; `MissingExtraError` without pymbar.
 
     **Notes:** leave out the frames before equilibrium.
 
@@ -169,9 +179,12 @@ def free_energies(
     if not np.all(np.isfinite(energies)):
         raise ParameterError("energies are not all finite: leave out the members that failed")
     count = energies.shape[0]
-    kT = np.broadcast_to(np.asarray(temperature, float), (count,))
-    if not np.all(kT > 0):
-        raise ParameterError(f"temperatures must be positive; got {temperature}")
+    kT = np.asarray(temperature, float)
+    if kT.shape not in ((), (1,), (count,)):
+        raise ShapeError(f"temperature is one, or one for each of {count} states; got {kT.shape}")
+    kT = np.broadcast_to(kT, (count,))
+    if not np.all((kT > 0) & (kT < np.inf)):
+        raise ParameterError(f"temperatures must be positive and finite; got {temperature}")
     reduced = energies / kT
     with open_pymbar() as pymbar:
         strides = [_inefficiency(pymbar, reduced[k], k) if subsample else 1 for k in range(count)]
@@ -187,6 +200,17 @@ def free_energies(
         differences[0], errors[0], differences, errors, overlap, rows, kT, mbar, energies.shape[:2],
         common,
     )  # fmt: skip
+
+
+def as_edges(edges: ArrayLike) -> np.ndarray:
+    """Edges of bins, `[bins + 1]`.
+
+    **Errors:** `ParameterError` for what does not rise, or is no row of numbers.
+    """
+    found = np.asarray(edges, float)
+    if found.ndim != 1 or len(found) < 2 or not np.all(np.diff(found) > 0):
+        raise ParameterError(f"edges of bins must rise, two or more in a row; got {edges}")
+    return found
 
 
 def _inefficiency(pymbar: Any, reduced: np.ndarray, k: int) -> int:

@@ -5,7 +5,7 @@ from jax.typing import ArrayLike
 
 from physkit.core import ShapeError, explain_call
 
-from ._free_energies import FreeEnergies, Profile, free_energies
+from ._free_energies import FreeEnergies, Profile, as_edges, free_energies
 
 
 @explain_call
@@ -65,11 +65,12 @@ def wham(
 
     **Returns:** the profile, and the free energies of the windows.
 
-    **Errors:** `ShapeError` for x of another shape; those of `free_energies`.
+    **Errors:** `ShapeError` for x of another shape, `ParameterError` for edges that do not rise; those of
+    `free_energies`.
 
     **Reference:** Kumar, Rosenberg, Bouzida, Swendsen & Kollman, J. Comput. Chem. 13, 1011 (1992).
     """
-    x, edges = np.asarray(x, float), np.asarray(edges, float)
+    x, edges = np.asarray(x, float), as_edges(edges)
     if x.ndim != 2 or x.shape[0] != np.size(centers):
         raise ShapeError(f"x must be [windows frames] of {np.size(centers)} windows; got {x.shape}")
     middle = 0.5 * (edges[1:] + edges[:-1])
