@@ -237,6 +237,15 @@ def test_replica_exchange_says_what_is_wrong():
     exchange, _ = pk.replica_exchange((sim, start), over=temperature_axis([1.0, 2.0]), interval=1)
     with pytest.raises(DeclarationError, match="Replicas"):
         pk.simulate(exchange, start, 1, key=0)
+    exchange = pk.replica_exchange((sim, start), over=temperature_axis([1.0, 2.0]), interval=1)
+    # The temperature of the integrator inside is that of no place: members would be all alike.
+    inner = pk.SweepAxis(lambda m: pk.find(m, pk.BAOAB).temperature, [1.0, 2.0])
+    with pytest.raises(SelectionError, match="sweeping it would change nothing"):
+        pk.Sweep(exchange, 1, over=inner, key=0)
+    ladders = lambda m: pk.find(m, pk.integrators.ReplicaExchange).values[0]
+    friction = pk.SweepAxis(lambda m: pk.find(m, pk.BAOAB).friction, [1.0, 2.0])
+    for over in (pk.SweepAxis(ladders, np.array([[1.0, 2.0], [1.0, 3.0]])), friction):
+        pk.Sweep(exchange, 1, over=over, key=0)
     with pytest.raises(DeclarationError, match="temperature"):
         pk.replica_exchange(
             (pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1), start),

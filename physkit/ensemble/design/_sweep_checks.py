@@ -1,6 +1,6 @@
 """Checks of the arguments of a `Sweep`; each returns its argument in the form that the sweep keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +14,7 @@ from physkit.core import (
     KeyLike,
     ParameterError,
     PyTree,
+    SelectionError,
     State,
     as_count,
     as_key,
@@ -21,6 +22,7 @@ from physkit.core import (
     float_dtype,
     replace_fields,
 )
+from physkit.integrators import ReplicaExchange
 from physkit.simulate import Carry, Direct, Simulation
 
 from ..statistics._reductions import AbstractReduction
@@ -86,11 +88,20 @@ _RESERVED_NAMES = (
 
 
 def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> None:
-    """**Errors:** `ParameterError` where two axes set one number, or one has the name of a table's column."""
+    """**Errors:** `ParameterError` where two axes set one number, or one has the name of a table's column;
+    `SelectionError` for a number that an exchange replaces in each of its places.
+    """
     if reserved := sorted({s.name for s in swept} & set(_RESERVED_NAMES)):
         raise ParameterError(
             f"a swept quantity cannot be called {reserved[0]!r}: tables of sweeps have a column of this "
             f"name; give SweepAxis(…, name=…) another one than {', '.join(_RESERVED_NAMES)}"
+        )
+    replaced = set(_replaced_leaves(model))
+    if unused := [s.name for s in swept if s.leaf in replaced]:
+        raise SelectionError(
+            f"{unused[0]} differs from place to place of a ReplicaExchange, which sets it from its values: "
+            "sweeping it would change nothing. Point at the values of all places, as in "
+            "pk.find(model, pk.integrators.ReplicaExchange).values[0]; the axis has a row [replicas] for each point"
         )
     leaves = jax.tree.leaves(model)
     for number, later in enumerate(swept):
@@ -100,6 +111,20 @@ def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> N
                     f"{earlier.name} and {later.name} sweep the same number of the model, which can have but "
                     "one value in a member: leave one of the axes out, or zip them into one"
                 )
+
+
+def _replaced_leaves(model: tuple[Simulation, State]) -> Iterator[int]:
+    """The numbers, in the flattened model, of leaves that an exchange replaces as a whole."""
+
+    def is_exchange(node: PyTree) -> bool:
+        return isinstance(node, ReplicaExchange)
+
+    first = 0
+    for part in jax.tree.leaves(model, is_leaf=is_exchange):
+        if is_exchange(part):
+            # The integrator of one replica is the first field of an exchange.
+            yield from (first + leaf for leaf, index in part.positions if not index)
+        first += len(jax.tree.leaves(part))
 
 
 def _overlap(leaves: list[Any], one: SweptLeaf, other: SweptLeaf) -> bool:
