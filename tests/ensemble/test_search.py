@@ -1,6 +1,7 @@
 """Searches without gradients: minima, dead members, batches, folders, bad input."""
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -268,8 +269,15 @@ def test_a_search_goes_on_from_its_folder_with_the_same_bits(found, tmp_path):
         search(method, to=folder)
     with h5py.File(path, "r+") as file:
         file["loss"][0] = 0.0
-    with pytest.raises(pk.errors.DamagedFileError):
-        search(method, to=folder)
+    cut = folder / "generations" / "000003.h5"
+    cut.write_bytes(cut.read_bytes()[:500])
+    with pytest.warns(UserWarning, match="is computed anew") as told:
+        mended = search(method, to=folder)
+    texts = " ".join(str(warning.message) for warning in told)
+    assert re.findall(r"Generation (\d+) is computed anew", texts) == ["0", "3"]
+    assert cut.is_file()
+    assert cut.with_suffix(".damaged").is_file()
+    np.testing.assert_array_equal(mended.history.mean, found.history.mean)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.tex").write_text("")
     with pytest.raises(pk.errors.FileError, match="holds no search"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from physkit.core import FileError, MismatchError
+from physkit.core import DamagedFileError, FileError, MismatchError, warn
 from physkit.storage import (
     LOCK_NAME,
     TEMPORARY_PREFIX,
@@ -65,17 +65,20 @@ class SearchFolder:
         return self._path(generation).is_file()
 
     def load(self, generation: int, population: np.ndarray) -> np.ndarray | None:
-        """The losses of a generation, `[m]`; None where it is not finished.
+        """The losses of a generation, `[m]`; None where it is not finished. A damaged file is set aside.
 
-        **Errors:** `MismatchError` where its members are others than these, `DamagedFileError`.
+        **Errors:** `MismatchError` where its members are others than these.
         """
         if not self.has(generation):
             return None
         path = self._path(generation)
-        table = read_table(path, "generation")
-        there, losses = table["member"], table["loss"]
-        if losses.shape != there.shape[:1]:
-            raise damaged_error(path, f"it has {losses.shape} losses of {there.shape} members")
+        try:
+            there, losses = _read_generation(path)
+        except DamagedFileError as error:
+            # What is computed anew has the same bits, so that the generations after it remain.
+            path.replace(path.with_suffix(".damaged"))
+            warn(f"{error}. Generation {generation} is computed anew")
+            return None
         if there.shape != population.shape or not np.array_equal(there, population):
             raise MismatchError(
                 f"{path} holds other members than this search draws: it was begun with other versions or on "
@@ -102,6 +105,18 @@ class SearchFolder:
             raise MismatchError(
                 "\n  ".join([f"{self.folder} is of another search. What differs:", *lines])
             )
+
+
+def _read_generation(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Members `[m p]` and losses `[m]`.
+
+    **Errors:** `DamagedFileError`.
+    """
+    table = read_table(path, "generation")
+    there, losses = table["member"], table["loss"]
+    if losses.shape != there.shape[:1]:
+        raise damaged_error(path, f"it has {losses.shape} losses of {there.shape} members")
+    return there, losses
 
 
 def _require_unused(folder: Path) -> None:
