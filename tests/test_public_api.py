@@ -114,8 +114,8 @@ PLUMBING = {
         "is_trajectory", "load_component", "make_folder", "named_leaves", "open", "open_atomically",
         "program_digest", "provenance_changes",
         "read_checkpoint_table", "read_holder", "read_regular", "read_table",
-        "remove_temporaries", "replace_atomically", "shortest_text", "to_dataframe", "to_dataset", "to_path",
-        "write_atomically", "write_dataframe", "write_table",
+        "remove_temporaries", "replace_atomically", "set_aside", "shortest_text", "to_dataframe",
+        "to_dataset", "to_path", "write_atomically", "write_dataframe", "write_table",
     },
     "fit": {
         "AUDIT_FILE", "FIT_FILE", "SAMPLES_FILE", "element_labels", "read_samples", "write_samples",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         collect_provenance as collect_provenance,
         provenance_changes as provenance_changes,
     )
-    from ._untrusted_hdf5 import damaged_error as damaged_error
+    from ._untrusted_hdf5 import damaged_error as damaged_error, set_aside as set_aside
     from .checkpoint._checkpoint import (
         RestoredCheckpoint as RestoredCheckpoint,
         load_checkpoint as load_checkpoint,

@@ -4,6 +4,7 @@ A file from elsewhere may be hostile: external links and virtual datasets would 
 and a few bytes may claim terabytes. So links are not followed, and no dataset may be larger than its file.
 """
 
+import contextlib
 import math
 import os
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from physkit.core import DamagedFileError, FileError
+from physkit.core import DamagedFileError, FileError, warn
 
 from ._atomic import file_error, open_regular
 
@@ -32,6 +33,17 @@ def damaged_error(
 ) -> DamagedFileError:
     """The error for a file that is not what it should be: `what` is wrong with it, and the `remedy`."""
     return DamagedFileError(f"{path}: {what}; {remedy}")
+
+
+def set_aside(path: Path, error: DamagedFileError, then: str) -> None:
+    """Rename a damaged file, `a.h5` to `a.damaged`, and warn of it and of what happens `then`.
+
+    Nothing where another process has done so before.
+    """
+    aside = path.with_suffix(".damaged")
+    with contextlib.suppress(FileNotFoundError):
+        path.replace(aside)
+        warn(f"{error}. It was set aside as {aside.name}; {then}")
 
 
 def read_head_and_body(path: Path, head: int) -> tuple[bytes, bytes]:

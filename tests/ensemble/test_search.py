@@ -274,7 +274,7 @@ def test_a_search_goes_on_from_its_folder_with_the_same_bits(found, tmp_path):
     with pytest.warns(UserWarning, match="is computed anew") as told:
         mended = search(method, to=folder)
     texts = " ".join(str(warning.message) for warning in told)
-    assert re.findall(r"Generation (\d+) is computed anew", texts) == ["0", "3"]
+    assert re.findall(r"generation (\d+) is computed anew", texts) == ["0", "3"]
     assert cut.is_file()
     assert cut.with_suffix(".damaged").is_file()
     np.testing.assert_array_equal(mended.history.mean, found.history.mean)

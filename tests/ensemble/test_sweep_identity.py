@@ -211,7 +211,7 @@ def test_a_damaged_chunk_is_named_and_computed_anew(folder, finished):
         offset = file["frames y"].id.get_offset()
     data[offset + 3] ^= 4
     path.write_bytes(bytes(data))
-    with pytest.warns(UserWarning, match=r"000001\.h5.*Chunk 1 is computed anew"):
+    with pytest.warns(UserWarning, match=r"000001\.h5.*chunk 1 is computed anew"):
         assert quiet(decay_sweep(), folder).computed == (1,)
     assert path.with_suffix(".damaged").is_file()
     np.testing.assert_array_equal(

@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said():
     with pytest.raises(ObserverError, match=r"did you mean Pressure\(\)"):
         pk.evaluate(simulation(), ATOMS, p=pk.Pressure)
     # With annotations checked at every call, as in the fast suite, or without.
-    with pytest.raises(DeclarationError, match="must be a Simulation|wrap the integrator"):
+    with pytest.raises(DeclarationError, match=r"must be a Simulation|wrap the integrator"):
         pk.evaluate(simulation().integrator, ATOMS, p=pk.Pressure())
     with pytest.raises(PhyskitError, match=r"pk\.evaluate\(simulation, state"):
         pk.Temperature()(ATOMS)

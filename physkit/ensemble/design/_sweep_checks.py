@@ -101,7 +101,7 @@ def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> N
         raise SelectionError(
             f"{unused[0]} differs from place to place of a ReplicaExchange, which sets it from its values: "
             "sweeping it would change nothing. Point at the values of all places, as in "
-            "pk.find(model, pk.integrators.ReplicaExchange).values[0]; the axis has a row [replicas] for each point"
+            "pk.find(model, pk.integrators.ReplicaExchange).values[0], with a row [replicas] for each point"
         )
     leaves = jax.tree.leaves(model)
     for number, later in enumerate(swept):
@@ -122,8 +122,7 @@ def _replaced_leaves(model: tuple[Simulation, State]) -> Iterator[int]:
     first = 0
     for part in jax.tree.leaves(model, is_leaf=is_exchange):
         if is_exchange(part):
-            # The integrator of one replica is the first field of an exchange.
-            yield from (first + leaf for leaf, index in part.positions if not index)
+            yield from (first + leaf for leaf in part.replaced_leaves)
         first += len(jax.tree.leaves(part))
 
 

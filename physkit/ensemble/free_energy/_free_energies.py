@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.observe import Estimate
 
+from ..statistics._edges import as_edges
 from ._pymbar import open_pymbar
 
 
@@ -200,17 +201,6 @@ def free_energies(
         differences[0], errors[0], differences, errors, overlap, rows, kT, mbar, energies.shape[:2],
         common,
     )  # fmt: skip
-
-
-def as_edges(edges: ArrayLike) -> np.ndarray:
-    """Edges of bins, `[bins + 1]`.
-
-    **Errors:** `ParameterError` for what does not rise, or is no row of numbers.
-    """
-    found = np.asarray(edges, float)
-    if found.ndim != 1 or len(found) < 2 or not np.all(np.diff(found) > 0):
-        raise ParameterError(f"edges of bins must rise, two or more in a row; got {edges}")
-    return found
 
 
 def _inefficiency(pymbar: Any, reduced: np.ndarray, k: int) -> int:

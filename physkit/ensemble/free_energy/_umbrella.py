@@ -5,7 +5,8 @@ from jax.typing import ArrayLike
 
 from physkit.core import ShapeError, explain_call
 
-from ._free_energies import FreeEnergies, Profile, as_edges, free_energies
+from ..statistics._edges import as_edges
+from ._free_energies import FreeEnergies, Profile, free_energies
 
 
 @explain_call

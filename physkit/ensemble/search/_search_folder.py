@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from physkit.core import DamagedFileError, FileError, MismatchError, warn
+from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.storage import (
     LOCK_NAME,
     TEMPORARY_PREFIX,
@@ -18,6 +18,7 @@ from physkit.storage import (
     make_folder,
     read_table,
     remove_temporaries,
+    set_aside,
     to_path,
     write_table,
 )
@@ -76,8 +77,7 @@ class SearchFolder:
             there, losses = _read_generation(path)
         except DamagedFileError as error:
             # What is computed anew has the same bits, so that the generations after it remain.
-            path.replace(path.with_suffix(".damaged"))
-            warn(f"{error}. Generation {generation} is computed anew")
+            set_aside(path, error, f"generation {generation} is computed anew")
             return None
         if there.shape != population.shape or not np.array_equal(there, population):
             raise MismatchError(

@@ -10,6 +10,8 @@ import numpy as np
 
 from physkit.core import Module, ParameterError, static
 
+from ._edges import as_edges
+
 # What a reduction keeps of some members: arrays by name, which is also the form in which it is stored.
 Partial: TypeAlias = dict[str, np.ndarray]
 
@@ -153,11 +155,7 @@ class Histogram(AbstractReduction):
     """
 
     name: str = static()
-    edges: tuple[float, ...] = static(converter=lambda e: tuple(map(float, e)))
-
-    def __check_init__(self):
-        if len(self.edges) < 2 or not np.all(np.diff(self.edges) > 0):
-            raise ParameterError(f"edges of bins must rise; got {self.edges}")
+    edges: tuple[float, ...] = static(converter=lambda edges: tuple(as_edges(edges).tolist()))
 
     @property
     def title(self) -> str:

@@ -1,6 +1,5 @@
 """The folder of a sweep: `sweep.h5` says what it is, and each finished chunk is one file."""
 
-import contextlib
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import DamagedFileError, FileError, MismatchError, warn
+from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.storage import (
     SWEEP_FILE,
     TEMPORARY_PREFIX,
@@ -22,6 +21,7 @@ from physkit.storage import (
     make_folder,
     provenance_changes,
     read_table,
+    set_aside,
     write_table,
 )
 
@@ -201,9 +201,7 @@ class SweepFolder(AbstractChunkStore):
             try:
                 self._read_fully(number)
             except DamagedFileError as error:
-                with contextlib.suppress(FileNotFoundError):  # another worker was faster
-                    path.replace(path.with_suffix(".damaged"))
-                    warn(f"{error}. Chunk {number} is computed anew")
+                set_aside(path, error, f"chunk {number} is computed anew")
                 damaged.append(number)
         return damaged
 

@@ -5,10 +5,11 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from physkit.core import DamagedFileError, FileError, PyTree, explain_class, warn
+from physkit.core import DamagedFileError, FileError, PyTree, explain_class
 from physkit.parallel import ProcessGroup, single_process
 
 from .._atomic import make_folder, remove_temporaries, to_path
+from .._untrusted_hdf5 import set_aside
 from ._checkpoint import MakeTemplate, RestoredCheckpoint, load_checkpoint, save_checkpoint
 from ._checkpoint_shards import part_name, remove_orphaned_parts
 from ._identity import Identity
@@ -139,9 +140,7 @@ class Checkpoints:
                 return load_checkpoint(path, template, sim=sim, make_template=make_template)
             except DamagedFileError as error:
                 faults.append(str(error))
-                aside = path.with_suffix(".damaged")
-                path.replace(aside)
-                warn(f"{error}. It was set aside as {aside.name}; going back to the one before")
+                set_aside(path, error, "going back to the one before")
         if faults:
             raise DamagedFileError("no checkpoint is sound:\n  " + "\n  ".join(faults))
         return None
