@@ -19,6 +19,7 @@ from ._problem import ObjectiveInputs, Problem
 
 _NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
 MIN_STEPS = 10  # that tell whether a loss still falls
+_FOREVER = np.iinfo(np.int32).max  # steps without a fall that a descent goes on for
 
 
 class _DescentState(NamedTuple):
@@ -58,7 +59,7 @@ def descend(
         # What was traced has the shapes of all data.
         problem = replace_fields(problem, {"traced": None})
     optimizer = optax.with_extra_args_support(method.optimizer)
-    patience = method.patience or method.steps + 1
+    patience = _FOREVER if method.patience is None else method.patience
 
     def init(z: jax.Array) -> _DescentState:
         high = jnp.full((), jnp.inf, z.dtype)
