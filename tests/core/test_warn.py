@@ -31,6 +31,18 @@ def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
     assert line.strip() == SCRIPT.splitlines()[-1].strip()
 
 
+@pytest.mark.parametrize(
+    ("words", "text", "place"), [(["-"], SCRIPT, "<stdin>:3"), (["-c", SCRIPT], "", "<string>:3")]
+)
+def test_what_python_reads_from_its_input_or_the_command_line_has_lines(words, text, place):
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *words], input=text, env=settings, capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr.startswith(f"{place}: PhyskitWarning: 1 of 1 bonds")
+    assert done.stderr.count("PhyskitWarning") == 1
+
+
 def test_through_traces_it_is_the_innermost_line_of_users():
     line = sys._getframe().f_lineno + 3
 

@@ -90,9 +90,18 @@ def _package_of(frame: types.FrameType) -> str:
     # Code that libraries make has no file; a cell has one, which IPython's linecache knows, as it
     # knows that of beartype.
     is_generated = str(path).startswith("<@") or (
-        str(path).startswith("<") and not linecache.getline(str(path), 1)
+        str(path).startswith("<")
+        and not linecache.getline(str(path), 1)
+        and not _is_of_command_line(frame.f_code)
     )
     return "generated code" if is_generated else ""
+
+
+def _is_of_command_line(code: types.CodeType) -> bool:
+    """Whether Python has read it from its input or after `-c`."""
+    # Functions that libraries make, as of dataclasses, are of "<string>", too.
+    is_module = code.co_filename == "<string>" and code.co_name == "<module>"
+    return code.co_filename.startswith("<stdin>") or is_module
 
 
 @functools.cache
