@@ -10,7 +10,7 @@ from typing import Any
 
 import physkit
 
-from .common._report import Report
+from .common._report import Report, message_lines
 from .demo import _demo
 from .new import _new
 from .sweep import _sweep
@@ -113,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _short_warnings() -> Iterator[None]:
     """Show warnings of physkit as its errors are shown, with the line of the case where there is one."""
     before = warnings.formatwarning
-    commands = (sys.argv[0], os.path.dirname(physkit.__file__) + os.sep)
+    # In an interactive session the first argument is empty.
+    commands = (sys.argv[0] or "-", os.path.dirname(physkit.__file__) + os.sep)
 
     def format_warning(
         message: Warning | str,
@@ -125,7 +126,7 @@ def _short_warnings() -> Iterator[None]:
         if not category.__module__.startswith("physkit."):
             return before(message, category, filename, lineno, line)
         place = "" if filename.startswith(commands) else f" (line {lineno} of {filename})"
-        return f"physkit: warning: {message}{place}\n"
+        return f"physkit: warning: {message_lines(f'{message}{place}')}\n"
 
     warnings.formatwarning = format_warning
     try:

@@ -351,12 +351,13 @@ def test_format_duration(seconds, text):
 
 def test_warnings_of_physkit_are_a_line_like_its_errors(monkeypatch, capsys):
     def warns(args, report):
-        warnings.warn_explicit("odd", PhyskitWarning, "case.py", 3)
+        warnings.warn_explicit("odd\x1b[2J\n  dt  is 2", PhyskitWarning, "case.py", 3)
         warnings.warn_explicit("within", PhyskitWarning, f"{physkit.__path__[0]}/cli/x.py", 4)
         warnings.warn_explicit("other", UserWarning, "case.py", 5)
         return 0
 
     monkeypatch.setattr(_VERBS["info"], "run", warns)
+    monkeypatch.setattr(sys, "argv", [""])  # as in an interactive session
     before = warnings.formatwarning
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -366,7 +367,7 @@ def test_warnings_of_physkit_are_a_line_like_its_errors(monkeypatch, capsys):
         )
         assert main(["info"]) == 0
     assert capsys.readouterr().out == (
-        "physkit: warning: odd (line 3 of case.py)\nphyskit: warning: within\n"
+        "physkit: warning: odd?[2J\n  dt is 2 (line 3 of case.py)\nphyskit: warning: within\n"
         "case.py:5: UserWarning: other\n"
     )
     assert warnings.formatwarning is before

@@ -55,10 +55,7 @@ class Report(NamedTuple):
 
     def error(self, text: str) -> None:
         """Print what went wrong to the error stream: in one line, and what is listed below it in its own."""
-        from physkit.core import printable
-
-        lines = "\n  ".join(" ".join(line.split()) for line in text.split("\n  "))
-        print(f"physkit: {printable(lines)}", file=sys.stderr, flush=True)
+        print(f"physkit: {message_lines(text)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print an aligned table: numbers to the right, text to the left."""
@@ -108,6 +105,13 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     numbers = frozenset(k for k, column in enumerate(columns) if _all_numbers(column[1:]))
     lines = [_align(row, widths, numbers) for row in texts]
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
+
+
+def message_lines(text: str) -> str:
+    """A message in one line, and what is listed below it in its own, without what could steer a terminal."""
+    from physkit.core import printable
+
+    return printable("\n  ".join(" ".join(line.split()) for line in text.split("\n  ")))
 
 
 def _printable(text: str) -> str:
