@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._style import (
         PALETTE as PALETTE,
         apply_style as apply_style,
+        as_label as as_label,
         axes as axes,
         axis_label as axis_label,
         style as style,

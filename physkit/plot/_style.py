@@ -122,7 +122,7 @@ def as_label(name: str) -> str:
 
     try:
         MathTextParser("path").parse(name)
-    except ValueError:
+    except (ValueError, RecursionError):  # of braces within braces
         return name.replace("$", r"\$")
     return name
 

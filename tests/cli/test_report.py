@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import physkit as pk
 from physkit.cli import main
+from physkit.cli.pages._report_pictures import draw_picture
 from physkit.cli.pages._run_report import _ends_and_mean
 from physkit.cli.pages._sweep_report import _draws_result, _state
 from physkit.cli.verbs._animate import FrameDrawing
@@ -105,6 +106,12 @@ def test_a_report_of_a_sweep(tmp_path):
     ):
         assert what in found.text, what
     assert found.count["img"] == 2
+
+
+def test_names_in_pictures_of_reports_need_be_no_formulas():
+    for across in ({"US$ $^x": np.arange(3.0)}, {"$$": np.arange(3.0), "b$ $^": np.ones(3)}):
+        draw = _draws_result("last $^ $", np.arange(3.0), across)
+        assert "<img" in draw_picture(draw, "results")
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_recordings_are_drawn_on_given_axes(found):
 @pytest.mark.parametrize("shape", [(), (3,), (30,), (30, 2), (5, 7)])
 def test_names_that_are_no_formula_are_drawn_as_they_are(tmp_path, shape):
     """matplotlib takes text between dollar signs for a formula, and stops where it is none."""
-    names = ("price$ $^x", r"$\alpha$", "US$")
+    names = ("price$ $^x", r"$\alpha$", "US$", "$" + 50 * "{" + "$")
     frames = {name: numbers(12, *shape) for name in names}
     output(
         tmp_path,

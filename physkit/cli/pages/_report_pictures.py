@@ -6,7 +6,7 @@ from typing import Any
 
 from physkit.core import PhyskitError
 from physkit.html import Markup, data_uri, escape, paragraph
-from physkit.plot import apply_style, style
+from physkit.plot import apply_style, as_label, style
 
 from ..common._types import Axes
 
@@ -35,6 +35,11 @@ def draw_picture(
 
 def draw_figure(figure: Any, caption: str) -> Markup:
     """A figure of matplotlib."""
+    from matplotlib.text import Text
+
+    # Names of a folder, which need not be formulas.
+    for text in figure.findobj(Text):
+        text.set_text(as_label(text.get_text()))
     file = io.BytesIO()
     # As large as it was laid out, so that pictures beside each other are of one size.
     figure.savefig(file, format="png", dpi=_DPI, bbox_inches=None)
