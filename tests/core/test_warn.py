@@ -37,7 +37,12 @@ def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
 def test_what_python_reads_from_its_input_or_the_command_line_has_lines(words, text, place):
     settings = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, *words], input=text, env=settings, capture_output=True, text=True, timeout=120
+        [sys.executable, *words],
+        input=text,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.stderr.startswith(f"{place}: PhyskitWarning: 1 of 1 bonds")
     assert done.stderr.count("PhyskitWarning") == 1

@@ -108,7 +108,11 @@ def test_a_descent_goes_on_with_more_steps(tmp_path):
     with pytest.warns(pk.errors.PhyskitWarning, match="has come to step 90, past the 60 asked for"):
         assert _descend(schedule, 60, {"batch_rows": 8}, (X, Y), 3, file).steps == 90
     # Losses of batches scatter: that none was the lowest for more steps than are asked for means nothing.
-    scattered = {"to": tmp_path / "scattered.h5", "decay": 90, "data": (X, Y + 3 * jnp.sin(9 * X[:, 0]))}
+    scattered = {
+        "to": tmp_path / "scattered.h5",
+        "decay": 90,
+        "data": (X, Y + 3 * jnp.sin(9 * X[:, 0])),
+    }
     assert not descend(90, **scattered).converged
     assert not descend(5, **scattered).converged
 

@@ -225,6 +225,20 @@ def test_replicas_have_lists_and_observers_of_their_own():
     assert np.isfinite(frames(run, "U")).all()
 
 
+def test_a_part_that_an_exchange_sets_is_not_swept_but_its_neighbor_is():
+    def stiffness(k):
+        return pk.SweepAxis(
+            lambda m: pk.find(m, pk.HarmonicTrap).stiffness[k], [1.0, 2.0], name="k"
+        )
+
+    sim = pk.Simulation(pk.BAOAB(pk.HarmonicTrap([1.0, 2.0]), 1.0, 1.0), dt=0.1)
+    start = Particles(jnp.zeros((1, 2)))
+    exchange = pk.replica_exchange((sim, start), over=stiffness(0), interval=1)
+    pk.Sweep(exchange, 1, over=stiffness(1), key=0)
+    with pytest.raises(SelectionError, match="sweeping it would change nothing"):
+        pk.Sweep(exchange, 1, over=stiffness(0), key=0)
+
+
 def test_replica_exchange_says_what_is_wrong():
     sim = pk.Simulation(pk.BAOAB(WELL, 1.0, 1.0), dt=0.1)
     start = Particles(jnp.ones((1, 1)))

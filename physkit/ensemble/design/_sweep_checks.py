@@ -1,6 +1,6 @@
 """Checks of the arguments of a `Sweep`; each returns its argument in the form that the sweep keeps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -96,14 +96,16 @@ def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> N
             f"a swept quantity cannot be called {reserved[0]!r}: tables of sweeps have a column of this "
             f"name; give SweepAxis(…, name=…) another one than {', '.join(_RESERVED_NAMES)}"
         )
-    replaced = set(_replaced_leaves(model))
-    if unused := [s.name for s in swept if s.leaf in replaced]:
+    leaves = jax.tree.leaves(model)
+    replaced = _replaced_parts(model)
+    if unused := [
+        s.name for s in swept if s.leaf in replaced and _is_covered(leaves, s, replaced[s.leaf])
+    ]:
         raise SelectionError(
             f"{unused[0]} differs from place to place of a ReplicaExchange, which sets it from its values: "
             "sweeping it would change nothing. Point at the values of all places, as in "
             "pk.find(model, pk.integrators.ReplicaExchange).values[0], with a row [replicas] for each point"
         )
-    leaves = jax.tree.leaves(model)
     for number, later in enumerate(swept):
         for earlier in swept[:number]:
             if earlier.leaf == later.leaf and _overlap(leaves, earlier, later):
@@ -113,17 +115,28 @@ def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> N
                 )
 
 
-def _replaced_leaves(model: tuple[Simulation, State]) -> Iterator[int]:
-    """The numbers, in the flattened model, of leaves that an exchange replaces as a whole."""
+def _replaced_parts(model: tuple[Simulation, State]) -> dict[int, list[tuple]]:
+    """The parts, as of `SweptLeaf`, that an exchange replaces, by the number of their leaf in the model."""
 
     def is_exchange(node: PyTree) -> bool:
         return isinstance(node, ReplicaExchange)
 
+    found: dict[int, list[tuple]] = {}
     first = 0
     for part in jax.tree.leaves(model, is_leaf=is_exchange):
-        if is_exchange(part):
-            yield from (first + leaf for leaf in part.replaced_leaves)
+        # The integrator inside, whose leaves are counted, comes first of an exchange.
+        for leaf, index in part.positions if is_exchange(part) else ():
+            found.setdefault(first + leaf, []).append(index)
         first += len(jax.tree.leaves(part))
+    return found
+
+
+def _is_covered(leaves: list[Any], swept: SweptLeaf, parts: list[tuple]) -> bool:
+    """Whether every element of the swept part of a leaf is in one of these."""
+    is_free = np.ones(jnp.shape(leaves[swept.leaf]), bool)
+    for index in parts:
+        is_free[index[0] if index else ...] = False
+    return not np.any(is_free[swept.index[0] if swept.index else ...])
 
 
 def _overlap(leaves: list[Any], one: SweptLeaf, other: SweptLeaf) -> bool:

@@ -104,11 +104,6 @@ class ReplicaExchange(AbstractIntegrator):
             leaves[leaf] = old.at[index[0]].set(value) if index else value
         return jax.tree.unflatten(structure, leaves)
 
-    @property
-    def replaced_leaves(self) -> tuple[int, ...]:
-        """Which of its leaves, of which those of the integrator come first, `values` replace as a whole."""
-        return tuple(leaf for leaf, index in self.positions if not index)
-
     def map_places(self, function: Callable, clock: Clock, *stacked: Any) -> Any:
         """`function(integrator, clock, …)` at every place; `stacked`, and the results, are `[replicas, …]`."""
 
