@@ -141,7 +141,10 @@ def color_scale(
 
 
 def palette_color(number: int) -> str:
-    """The color of curve or species `number`, from 0; beyond the palette's seven their shades."""
+    """The color of curve or species `number`, from 0; beyond the palette's seven their shades.
+
+    There are 21; then they begin anew.
+    """
     from matplotlib.colors import to_hex, to_rgb
 
     turn, place = divmod(number, len(PALETTE))

@@ -31,7 +31,8 @@ def write_atomically(path: Path, *parts: bytes | memoryview, replace: bool = Tru
     **Arguments:**
 
     - `parts`: the bytes of the file, in order.
-    - `replace`: whether a file that is there is replaced, or stays.
+    - `replace`: whether a file that is there is replaced, or stays. Without hard links, as on some network
+      file systems, one written at the very same moment may be replaced all the same.
 
     **Errors:** `DiskFullError`, `FileError`.
     """

@@ -83,5 +83,5 @@ class DescentFile:
         return saved.state, [np.asarray(saved.losses)], [np.asarray(saved.gradients)]
 
     def _tree(self, state: PyTree, losses: np.ndarray, gradients: np.ndarray) -> SavedDescent:
-        # Whatever JAX's precision is: a file has one form.
+        # In JAX's precision, as the table is that `load` compares the file with.
         return SavedDescent(self.fit, jnp.asarray(losses), jnp.asarray(gradients), state)
