@@ -56,12 +56,23 @@ def write_atomically(path: Path, *parts: bytes | memoryview, replace: bool = Tru
         raise file_error(path, error) from error
 
 
+def link_if_new(source: Path, path: Path) -> bool:
+    """Give a file the name `path`, too, unless another has it; whether it has it now.
+
+    **Errors:** `OSError`, one of `NO_LINKS` where the file system has none.
+    """
+    try:
+        os.link(source, path)
+    except FileExistsError:
+        # Over a network the answer to a call that succeeded may be lost, and the call repeated.
+        return source.stat().st_nlink == 2
+    return True
+
+
 def _name_if_new(temporary: Path, path: Path) -> None:
     """Give a file the name `path` unless another has it; its first name is gone in either case."""
     try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
+        link_if_new(temporary, path)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise

@@ -10,7 +10,7 @@ from typing import Any
 
 from physkit.core import FileInUseError
 
-from ._atomic import NO_LINKS, file_error, read_regular, temporary_path
+from ._atomic import NO_LINKS, file_error, link_if_new, read_regular, temporary_path
 
 LOCK_NAME = "lock"
 _MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
@@ -59,10 +59,7 @@ def create_exclusively(path: Path, content: str) -> bool:
     try:
         try:
             _write_new(temporary, content)
-            os.link(temporary, path)
-        except FileExistsError:
-            # Over a network the answer to a call that succeeded may be lost, and the call repeated.
-            return temporary.stat().st_nlink == 2
+            return link_if_new(temporary, path)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
@@ -71,7 +68,6 @@ def create_exclusively(path: Path, content: str) -> bool:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise file_error(path, error) from error
-    return True
 
 
 def _write_new(path: Path, content: str) -> bool:

@@ -4,7 +4,6 @@ A file from elsewhere may be hostile: external links and virtual datasets would 
 and a few bytes may claim terabytes. So links are not followed, and no dataset may be larger than its file.
 """
 
-import contextlib
 import math
 import os
 from pathlib import Path
@@ -39,11 +38,17 @@ def set_aside(path: Path, error: DamagedFileError, then: str) -> None:
     """Rename a damaged file, `a.h5` to `a.damaged`, and warn of it and of what happens `then`.
 
     Nothing where another process has done so before.
+
+    **Errors:** the one given, where the file cannot be renamed.
     """
     aside = path.with_suffix(".damaged")
-    with contextlib.suppress(FileNotFoundError):
+    try:
         path.replace(aside)
-        warn(f"{error}. It was set aside as {aside.name}; {then}")
+    except FileNotFoundError:
+        return
+    except OSError:
+        raise error from None
+    warn(f"{error}. It was set aside as {aside.name}; {then}")
 
 
 def read_head_and_body(path: Path, head: int) -> tuple[bytes, bytes]:

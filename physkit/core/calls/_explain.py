@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ from ._hints import (
     is_array_type,
     is_real,
 )
-from .outside._code import is_users_file
+from .outside._code import is_users_frame
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,10 +196,11 @@ def explain_traced_values(what: str = "a function") -> Iterator[None]:
 
 def _users_line(error: BaseException) -> str:
     """Where in the code that is neither physkit's nor a library's an error comes from."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = frame.filename
-        if frame.line and not path.startswith("<frozen") and is_users_file(path):
-            return f" (line {frame.lineno} of {path}: {frame.line})"
+    for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
+        path = frame.f_code.co_filename
+        line = linecache.getline(path, number, frame.f_globals).strip()
+        if line and is_users_frame(frame):
+            return f" (line {number} of {path}: {line})"
     return ""
 
 

@@ -9,6 +9,8 @@ import traceback
 import types
 from pathlib import Path
 
+from .outside._code import is_users_frame
+
 _CONTEXT = 2  # lines above and below the one that raised
 _RED, _BOLD, _FAINT, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _WIDTH = 100
@@ -76,32 +78,13 @@ def _fold(packages: list[str]) -> list[str]:
     return [f"{_FAINT}    ⋯  {count} of {names} (%xmode Verbose and %tb show them){_PLAIN}"]
 
 
-def is_users_frame(frame: types.FrameType) -> bool:
-    """Whether its code is the user's: no library's, and not made by one."""
-    return _package_of(frame) == ""
-
-
 def _package_of(frame: types.FrameType) -> str:
-    """The library that the code of a frame is of; empty for the user's own."""
+    """The library that the code of a frame is of."""
     path = Path(frame.f_code.co_filename)
     for folder, name in _libraries():
         if path.is_relative_to(folder):
             return name or path.relative_to(folder).parts[0].removesuffix(".py")
-    # Code that libraries make has no file; a cell has one, which IPython's linecache knows, as it
-    # knows that of beartype.
-    is_generated = str(path).startswith("<@") or (
-        str(path).startswith("<")
-        and not linecache.getline(str(path), 1)
-        and not _is_of_command_line(frame.f_code)
-    )
-    return "generated code" if is_generated else ""
-
-
-def _is_of_command_line(code: types.CodeType) -> bool:
-    """Whether Python has read it from its input or after `-c`."""
-    # Functions that libraries make, as of dataclasses, are of "<string>", too.
-    is_module = code.co_filename == "<string>" and code.co_name == "<module>"
-    return code.co_filename.startswith("<stdin>") or is_module
+    return "generated code"
 
 
 @functools.cache

@@ -4,7 +4,7 @@ import sys
 import warnings
 
 from .._errors import PhyskitWarning
-from ._notebook_traceback import is_users_frame
+from .outside._code import is_users_frame
 
 
 def warn(text: str) -> None:

@@ -3,6 +3,7 @@
 import dis
 import functools
 import inspect
+import linecache
 import os
 import random
 import sysconfig
@@ -29,6 +30,24 @@ _NOTHING = object()
 def is_users_file(file: str) -> bool:
     """Whether code in that file is a user's: neither physkit's nor an installed package's."""
     return not file.startswith(_PACKAGE) and not any(part in file for part in _INSTALLED)
+
+
+def is_users_frame(frame: types.FrameType) -> bool:
+    """Whether a frame is of a user's code, a cell's or one that Python has read from its input among it."""
+    code = frame.f_code
+    return is_users_file(code.co_filename) and not _is_generated(code)
+
+
+def _is_generated(code: types.CodeType) -> bool:
+    """Whether a library has made the code, which has no file then."""
+    file = code.co_filename
+    # What Python reads from its input or after -c; functions that libraries make, as of dataclasses, are of
+    # "<string>", too.
+    is_typed = file.startswith("<stdin>") or (file == "<string>" and code.co_name == "<module>")
+    if not file.startswith("<") or is_typed:
+        return False
+    # The linecache knows cells and sessions of IPython, and the code that beartype makes.
+    return file.startswith("<@") or not linecache.getline(file, 1)
 
 
 def is_users_class(value: Any) -> bool:
