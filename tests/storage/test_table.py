@@ -1,11 +1,13 @@
 """Tables whose small arrays are read with the file: what is refused at once, and what when it is read."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
 
 from physkit.core import DamagedFileError, MismatchError
-from physkit.storage import Column, read_table, write_table
+from physkit.storage import Column, read_table, set_aside, write_table
 
 
 @pytest.fixture
@@ -96,3 +98,18 @@ def test_files_of_another_kind_and_truncated_files_are_refused(path, tmp_path):
     path.write_bytes(path.read_bytes()[:1500])
     with pytest.raises(DamagedFileError):
         read_table(path, "chunk", is_small)
+
+
+def test_a_damaged_file_that_cannot_be_renamed_is_still_called_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    damaged = DamagedFileError(f"{path}: cut")
+    set_aside(path, damaged, "never said")  # another process has renamed it
+
+    def refuse(source, target):
+        raise PermissionError(13, "Permission denied", str(source))
+
+    path.write_bytes(b"")
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(DamagedFileError, match="cut"):
+        set_aside(path, damaged, "never said")
+    assert path.exists()
