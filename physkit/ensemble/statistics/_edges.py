@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from physkit.core import ParameterError
 
 
-def as_edges(edges: ArrayLike | Sequence[float]) -> np.ndarray:
+def as_edges(edges: ArrayLike | Sequence[float | int]) -> np.ndarray:
     """Edges of bins, `[bins + 1]`.
 
     **Errors:** `ParameterError` for what does not rise, or is no row of numbers.
