@@ -19,6 +19,11 @@ for _ in range(3):
 """
 
 
+def _told(printed):
+    """The warnings of physkit; JAX may say something of its devices before."""
+    return [line for line in printed.splitlines() if "PhyskitWarning" in line]
+
+
 def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -26,9 +31,9 @@ def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
     done = subprocess.run(
         [sys.executable, script], env=settings, capture_output=True, text=True, timeout=120
     )
-    first, line = done.stderr.splitlines()
-    assert first.startswith(f"{script}:3: PhyskitWarning: 1 of 1 bonds are given more than once")
-    assert line.strip() == SCRIPT.splitlines()[-1].strip()
+    (line,) = _told(done.stderr)
+    assert line.startswith(f"{script}:3: PhyskitWarning: 1 of 1 bonds are given more than once")
+    assert done.stderr.endswith(SCRIPT.splitlines()[-1].strip() + "\n")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +49,8 @@ def test_what_python_reads_from_its_input_or_the_command_line_has_lines(words, t
         text=True,
         timeout=120,
     )
-    assert done.stderr.startswith(f"{place}: PhyskitWarning: 1 of 1 bonds")
-    assert done.stderr.count("PhyskitWarning") == 1
+    (line,) = _told(done.stderr)
+    assert line.startswith(f"{place}: PhyskitWarning: 1 of 1 bonds")
 
 
 def test_through_traces_it_is_the_innermost_line_of_users():
