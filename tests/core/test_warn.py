@@ -19,6 +19,16 @@ for _ in range(3):
 """
 
 
+def _run(*words, text=""):
+    """What a Python of its own prints of errors."""
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, *words]
+    done = subprocess.run(
+        words, input=text, env=settings, capture_output=True, text=True, timeout=120
+    )
+    return done.stderr
+
+
 def _told(printed):
     """The warnings of physkit; JAX may say something of its devices before."""
     return [line for line in printed.splitlines() if "PhyskitWarning" in line]
@@ -27,29 +37,17 @@ def _told(printed):
 def test_a_script_is_told_of_its_line_and_a_loop_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, script], env=settings, capture_output=True, text=True, timeout=120
-    )
-    (line,) = _told(done.stderr)
+    printed = _run(script)
+    (line,) = _told(printed)
     assert line.startswith(f"{script}:3: PhyskitWarning: 1 of 1 bonds are given more than once")
-    assert done.stderr.endswith(SCRIPT.splitlines()[-1].strip() + "\n")
+    assert printed.endswith(SCRIPT.splitlines()[-1].strip() + "\n")
 
 
 @pytest.mark.parametrize(
     ("words", "text", "place"), [(["-"], SCRIPT, "<stdin>:3"), (["-c", SCRIPT], "", "<string>:3")]
 )
 def test_what_python_reads_from_its_input_or_the_command_line_has_lines(words, text, place):
-    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, *words],
-        input=text,
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    (line,) = _told(done.stderr)
+    (line,) = _told(_run(*words, text=text))
     assert line.startswith(f"{place}: PhyskitWarning: 1 of 1 bonds")
 
 
